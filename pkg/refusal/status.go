@@ -12,7 +12,7 @@ import (
 )
 
 // Status returns the refusal as the error that an API server sends. The code
-// is details.causes[0].type.
+// is details.causes[0].reason, which Go calls Type.
 func (r *Refusal) Status() *apierrors.StatusError {
 	m := r.Code.Meaning()
 	details := &metav1.StatusDetails{
@@ -52,16 +52,23 @@ func reason(code int) metav1.StatusReason {
 	}
 }
 
-// ToAPI is the one place where an error leaves the hub: a refusal travels as
-// it is; an API status of apimachinery's, which the framework wrote for the
-// caller, too; anything else becomes an internal error that tells nothing but
-// the request id to look for in the log.
+// ToAPI is the one place where an error leaves the hub. A refusal travels as it
+// is, and so does a status that was written for the caller, such as a 404. Any
+// other error is a fault: the caller learns the request id to look for in the
+// log and nothing more.
+//
+// The status of another API server's answer, such as a cell's, is not for the
+// caller: whoever asked that server wraps it into a refusal or a fault whose
+// chain ends there.
 func ToAPI(err error, requestID string) error {
 	if err == nil {
 		return nil
 	}
 	if r := As(err); r != nil {
 		return r.Status()
+	}
+	if _, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // a wrapped status is a fault's cause
+		return err
 	}
 	return apierrors.NewInternalError(fmt.Errorf("the hub failed to answer; its log says why under request id %s", requestID))
 }
