@@ -1,0 +1,144 @@
+package caller
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-jose/go-jose/v4/json"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"cellcast.io/cellcast/pkg/keyset"
+)
+
+const (
+	// skew is how far an issuer's clock may be ahead of the hub's.
+	skew = 30 * time.Second
+	// maxLifetime is the longest that a token may live. CI tokens live for
+	// minutes and projected ones for an hour; one that lives longer than a day
+	// is a stored credential by another name.
+	maxLifetime = 24 * time.Hour
+)
+
+// KeySet checks signatures; *keyset.Set is one.
+type KeySet interface {
+	// VerifySignature returns the payload of a token whose signature is good.
+	VerifySignature(ctx context.Context, token string) ([]byte, error)
+}
+
+// claims are the registered claims of a JWT (RFC 7519 section 4.1) that the
+// hub reads itself. Names are case-sensitive and may not be given twice.
+type claims struct {
+	Issuer    string       `json:"iss"`
+	Subject   string       `json:"sub"`
+	Audience  jwt.Audience `json:"aud"`
+	Expiry    *date        `json:"exp"`
+	NotBefore *date        `json:"nbf"`
+	IssuedAt  *date        `json:"iat"`
+}
+
+// expectation is what the claims of a good token say.
+type expectation struct {
+	issuer    string
+	subject   string // empty takes any that isn't
+	audiences []string
+}
+
+// verify returns the claims of a token that is good at the time now. It looks
+// at the claims first, so that a token that is wrong anyway reads no keys, and
+// believes them only when the signature was checked.
+func (e expectation) verify(ctx context.Context, keys KeySet, token string, now func() time.Time) (claims, *Failure) {
+	unverified, failure := unverifiedClaims(token)
+	if failure != nil {
+		return claims{}, failure
+	}
+	if failure := e.check(unverified, now()); failure != nil {
+		return claims{}, failure
+	}
+	payload, err := keys.VerifySignature(ctx, token)
+	if err != nil {
+		return claims{}, keyFailure(err)
+	}
+	verified, failure := parseClaims(payload)
+	if failure != nil {
+		return claims{}, failure
+	}
+	if failure := e.check(verified, now()); failure != nil {
+		return claims{}, failure
+	}
+	return verified, nil
+}
+
+// check compares literally. There is no leeway on exp: a token ends when it
+// says so.
+func (e expectation) check(c claims, now time.Time) *Failure {
+	switch {
+	case c.Issuer != e.issuer:
+		return fail(ReasonIssuer, "the issuer is %.256q, not %q", c.Issuer, e.issuer)
+	case c.Subject == "":
+		return fail(ReasonSubject, "there is no subject")
+	case e.subject != "" && c.Subject != e.subject:
+		return fail(ReasonSubject, "the subject is %.256q, not %q", c.Subject, e.subject)
+	case !slices.ContainsFunc(c.Audience, func(a string) bool { return slices.Contains(e.audiences, a) }):
+		return fail(ReasonAudience, "the audience is %.256q, not one of %q", c.Audience, e.audiences)
+	case c.Expiry == nil:
+		return fail(ReasonExpired, "there is no expiry")
+	case !now.Before(c.Expiry.time()):
+		return fail(ReasonExpired, "the token expired at %s", c.Expiry)
+	case c.NotBefore != nil && now.Add(skew).Before(c.NotBefore.time()):
+		return fail(ReasonNotYetValid, "the token is not valid before %s", c.NotBefore)
+	case c.IssuedAt != nil && now.Add(skew).Before(c.IssuedAt.time()):
+		return fail(ReasonNotYetValid, "the token was issued in the future, at %s", c.IssuedAt)
+	}
+	issued := now
+	if c.IssuedAt != nil {
+		issued = c.IssuedAt.time()
+	}
+	if lifetime := c.Expiry.time().Sub(issued); lifetime > maxLifetime {
+		return fail(ReasonLifetime, "the token lives for %s, more than %s", lifetime.Round(time.Second), maxLifetime)
+	}
+	return nil
+}
+
+// unverifiedClaims are the claims of a token that nobody has checked.
+func unverifiedClaims(token string) (claims, *Failure) {
+	payload, err := keyset.Unverified(token)
+	if err != nil {
+		return claims{}, keyFailure(err)
+	}
+	return parseClaims(payload)
+}
+
+func parseClaims(payload []byte) (claims, *Failure) {
+	var c claims
+	if err := json.Unmarshal(payload, &c); err != nil {
+		return claims{}, fail(ReasonMalformed, "the registered claims can't be read")
+	}
+	return c, nil
+}
+
+// date is a NumericDate (RFC 7519 section 2): seconds since 1970, until the
+// year 9999. A number outside would wrap around to some other time.
+type date int64
+
+const maxDate = 253402300799
+
+// UnmarshalJSON reads a number; what follows the point is dropped.
+func (d *date) UnmarshalJSON(b []byte) error {
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err != nil {
+		return err
+	}
+	if math.IsNaN(f) || f < 0 || f > maxDate {
+		return strconv.ErrRange
+	}
+	*d = date(f)
+	return nil
+}
+
+func (d *date) time() time.Time { return time.Unix(int64(*d), 0) }
+
+// String is the date in UTC, as RFC 3339 has it.
+func (d *date) String() string { return d.time().UTC().Format(time.RFC3339) }

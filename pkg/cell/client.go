@@ -1,0 +1,156 @@
+// Package cell is the hub's way to its cells: one shared client per Cluster
+// row, and no stored credential. The hub proves who it is by short-lived
+// tokens of its own ServiceAccount, asked for at its own API server with a
+// different audience per cell, so that what one cell is shown opens no other.
+//
+// A request to a cell passes, from the outside in: the call's own time limit
+// (Client), the circuit breaker (breaker), the hub's identity (identity), and
+// a connection that inherits nothing from the environment (newTransport).
+// Every failure is a *failure.Error.
+package cell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"cellcast.io/cellcast/pkg/cell/failure"
+)
+
+// Client is the hub at one cell. It's safe for use by many at once. No call is
+// repeated by the client, except once, with a new token, where the cell no
+// longer believes an old one. A call ends after Options.CallTimeout.
+type Client struct {
+	name    string
+	api     rest.Interface
+	timeout time.Duration
+	close   func()
+}
+
+// Name is the cell's name.
+func (c *Client) Name() string { return c.name }
+
+// CreateToken asks the cell for a token of one of its ServiceAccounts
+// (TokenRequest). What comes back is the cell's word and isn't checked.
+func (c *Client) CreateToken(ctx context.Context, namespace, serviceAccount string, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+	answer := &authenticationv1.TokenRequest{}
+	err := c.call(ctx, func(ctx context.Context) error {
+		return c.api.Post().AbsPath("/api/v1").Namespace(namespace).
+			Resource("serviceaccounts").Name(serviceAccount).SubResource("token").
+			Body(request).MaxRetries(0).Do(ctx).Into(answer)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// JWKS returns the key set that the cell signs its ServiceAccounts' tokens
+// with, as the cell sent it: unparsed, and at most MaxAnswer bytes.
+func (c *Client) JWKS(ctx context.Context) (keys []byte, err error) {
+	err = c.call(ctx, func(ctx context.Context) error {
+		result := c.api.Get().AbsPath("/openid/v1/jwks").
+			SetHeader("Accept", "application/jwk-set+json, application/json").
+			MaxRetries(0).Do(ctx)
+		if err := result.Error(); err != nil {
+			return err
+		}
+		keys, err = result.Raw()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return keys, nil
+}
+
+// WhoAmI returns who the hub is at the cell (SelfSubjectReview). An answer
+// proves that the cell trusts the hub.
+func (c *Client) WhoAmI(ctx context.Context) (authenticationv1.UserInfo, error) {
+	review := &authenticationv1.SelfSubjectReview{}
+	err := c.call(ctx, func(ctx context.Context) error {
+		err := c.api.Post().AbsPath("/apis/authentication.k8s.io/v1/selfsubjectreviews").
+			Body(&authenticationv1.SelfSubjectReview{}).MaxRetries(0).Do(ctx).Into(review)
+		if err == nil && review.Status.UserInfo.Username == "" {
+			return errors.New("the answer names no user")
+		}
+		return err
+	})
+	if err != nil {
+		return authenticationv1.UserInfo{}, err
+	}
+	return review.Status.UserInfo, nil
+}
+
+// errNoAnswer marks the end of a call that ran out of the client's own time,
+// in distinction from a caller's.
+var errNoAnswer = errors.New("the cell didn't answer in time")
+
+func (c *Client) call(ctx context.Context, do func(context.Context) error) error {
+	bounded, cancel := context.WithTimeoutCause(quiet(ctx), c.timeout, errNoAnswer)
+	defer cancel()
+	err := do(bounded)
+	if err == nil {
+		return nil
+	}
+	if errors.Is(context.Cause(bounded), errNoAnswer) && !errors.Is(err, errNoAnswer) {
+		err = fmt.Errorf("%w: %w", errNoAnswer, err)
+	}
+	return c.failed(ctx, err)
+}
+
+// failed sorts the error of a call.
+func (c *Client) failed(ctx context.Context, err error) error {
+	f := &failure.Error{Cell: c.name, Err: err}
+	kind, answered := failure.FromStatus(err)
+	_, noToken := errors.AsType[*tokenError](err)
+	unavailable, parked := errors.AsType[*Unavailable](err)
+	switch {
+	case noToken && ctx.Err() == nil: // before answered: the status in its chain is the hub's
+		f.Kind = failure.NoHubToken
+	case ctx.Err() != nil && (noToken || !answered):
+		f.Kind = failure.Interrupted
+	case parked:
+		f.Kind, f.RetryAfter = failure.Unreachable, unavailable.RetryAfter
+	case answered:
+		f.Kind, f.RetryAfter = kind, advised(err)
+	case brokeOff(err):
+		f.Kind = failure.Unreachable
+	default:
+		f.Kind = failure.Unexpected
+	}
+	return f
+}
+
+// brokeOff reports whether the connection, and not what came over it, is at
+// fault.
+func brokeOff(err error) bool {
+	_, request := errors.AsType[*url.Error](err)
+	var connection net.Error
+	return request || errors.As(err, &connection) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errNoAnswer)
+}
+
+// advised is the Retry-After of a cell's answer, believed up to a minute.
+func advised(err error) time.Duration {
+	seconds, ok := apierrors.SuggestsClientDelay(err)
+	if !ok {
+		return 0
+	}
+	return min(time.Duration(max(seconds, 0))*time.Second, time.Minute)
+}
+
+// quiet takes the logger out of the context. client-go logs the bodies of
+// requests and answers at a high log level, and these have tokens in them.
+func quiet(ctx context.Context) context.Context {
+	return klog.NewContext(ctx, logr.Discard())
+}

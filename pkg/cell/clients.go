@@ -1,0 +1,134 @@
+package cell
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+	"cellcast.io/cellcast/pkg/secret"
+)
+
+// TokenSource gives the hub's own tokens.
+type TokenSource interface {
+	// Token returns a token that is good for the audience now.
+	Token(ctx context.Context, audience string) (secret.Value, error)
+	// Reject says that a cell didn't believe the token. It reports whether
+	// Token will give another one, so that trying once more makes sense.
+	Reject(audience string, token secret.Value) bool
+}
+
+// Options are what all clients share.
+type Options struct {
+	// Version is the hub's, for the user agent that cells see.
+	Version string
+	// Proxy chooses a proxy per request. Nil means none: nothing is taken from
+	// the environment unless http.ProxyFromEnvironment is given here. TLS goes
+	// through a proxy, so it sees no token.
+	Proxy func(*http.Request) (*url.URL, error)
+	// CallTimeout bounds one call, connecting included. Zero means ten seconds.
+	CallTimeout time.Duration
+	// Clock is for the circuit breakers. Nil means the real one.
+	Clock clock.PassiveClock
+}
+
+// Clients holds one shared client per Cluster row.
+type Clients struct {
+	tokens  TokenSource
+	options Options
+
+	mu   sync.Mutex
+	held map[string]held
+}
+
+// held is a client, and what it was made from.
+type held struct {
+	client             *Client
+	endpoint, audience string
+	caBundle           []byte
+}
+
+// NewClients returns an empty set of clients.
+func NewClients(tokens TokenSource, options Options) *Clients {
+	if options.CallTimeout == 0 {
+		options.CallTimeout = 10 * time.Second
+	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	return &Clients{tokens: tokens, options: options, held: map[string]held{}}
+}
+
+// For returns the client of the cell. It's the same one until the row's
+// endpoint, CA bundle or audience changes; a rotated token changes nothing. It
+// connects to nothing. The error says what is wrong with the row.
+func (c *Clients) For(cluster *registryv1alpha1.Cluster) (*Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	spec := &cluster.Spec
+	old, known := c.held[cluster.Name]
+	if known && old.endpoint == spec.Endpoint && old.audience == spec.Trust.Audience && bytes.Equal(old.caBundle, spec.CABundle) {
+		return old.client, nil
+	}
+	client, err := c.build(cluster)
+	if err != nil {
+		return nil, fmt.Errorf("cell %s: %w", cluster.Name, err)
+	}
+	if known {
+		old.client.close()
+	}
+	c.held[cluster.Name] = held{client, spec.Endpoint, spec.Trust.Audience, bytes.Clone(spec.CABundle)}
+	return client, nil
+}
+
+// Forget drops the client of a row that is gone, and its idle connections.
+// Calls under way end as they would have.
+func (c *Clients) Forget(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old, known := c.held[name]; known {
+		old.client.close()
+		delete(c.held, name)
+	}
+}
+
+func (c *Clients) build(cluster *registryv1alpha1.Cluster) (*Client, error) {
+	endpoint, err := parseEndpoint(cluster.Spec.Endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("spec.endpoint: %w", err)
+	}
+	roots, err := ParseCABundle(cluster.Spec.CABundle)
+	if err != nil {
+		return nil, fmt.Errorf("spec.caBundle: %w", err)
+	}
+	if cluster.Spec.Trust.Audience == "" {
+		return nil, fmt.Errorf("spec.trust.audience: is empty")
+	}
+	connection := newTransport(roots, c.options.Proxy)
+	hub := &http.Client{
+		Transport: newBreaker(&identity{
+			next: connection, tokens: c.tokens, audience: cluster.Spec.Trust.Audience,
+			host: endpoint.Host, userAgent: "cellcast-hub/" + c.options.Version,
+		}, c.options.Clock, connection.CloseIdleConnections),
+		// A redirect would take the hub's token wherever the cell says.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	api, err := rest.UnversionedRESTClientForConfigAndClient(&rest.Config{
+		Host:           endpoint.String(),
+		QPS:            -1, // priority and fairness at the cell is what bounds us
+		WarningHandler: rest.NoWarnings{},
+		ContentConfig:  rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
+	}, hub)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{name: cluster.Name, api: api, timeout: c.options.CallTimeout, close: connection.CloseIdleConnections}, nil
+}

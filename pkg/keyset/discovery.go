@@ -1,0 +1,123 @@
+package keyset
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4/json"
+)
+
+const (
+	wellKnown = "/.well-known/openid-configuration"
+	redirects = 3
+)
+
+// Discovery returns a Fetch that reads the issuer's discovery document and
+// then the key set that it names. The document comes from discoveryURL where
+// set, else from below the issuer's URL, and must name the issuer exactly
+// (OpenID Connect Discovery section 4.3). Both are read each time, so a key
+// set that moves is found. Nothing but https is spoken.
+func Discovery(client *http.Client, issuer, discoveryURL string) Fetch {
+	if discoveryURL == "" {
+		discoveryURL = strings.TrimSuffix(issuer, "/") + wellKnown
+	}
+	return func(ctx context.Context) ([]byte, error) {
+		body, err := get(ctx, client, discoveryURL)
+		if err != nil {
+			return nil, fmt.Errorf("read the discovery document: %w", err)
+		}
+		var document struct {
+			Issuer string `json:"issuer"`
+			Keys   string `json:"jwks_uri"`
+		}
+		if err := json.Unmarshal(body, &document); err != nil {
+			return nil, fmt.Errorf("read the discovery document: it's not JSON that can be read: %w", err)
+		}
+		if document.Issuer != issuer {
+			return nil, fmt.Errorf("the discovery document is of issuer %.256q, not of %q", document.Issuer, issuer)
+		}
+		keys, err := get(ctx, client, document.Keys)
+		if err != nil {
+			return nil, fmt.Errorf("read the key set: %w", err)
+		}
+		return keys, nil
+	}
+}
+
+// Client returns an HTTP client for Discovery that trusts the PEM certificates,
+// or the system's roots where there are none. It keeps to the proxy of the
+// environment, follows at most three redirects, to https alone, and gives up
+// after ten seconds.
+func Client(caBundle []byte) (*http.Client, error) {
+	var roots *x509.CertPool
+	if len(caBundle) > 0 {
+		roots = x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(caBundle) {
+			return nil, errors.New("the CA bundle holds no PEM certificate")
+		}
+	}
+	return &http.Client{
+		Timeout:       fetchTimeout,
+		CheckRedirect: followHTTPS,
+		Transport: &http.Transport{
+			Proxy:                  http.ProxyFromEnvironment,
+			TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+			ForceAttemptHTTP2:      true,
+			IdleConnTimeout:        time.Minute,
+			MaxResponseHeaderBytes: 64 << 10,
+		},
+	}, nil
+}
+
+func followHTTPS(next *http.Request, via []*http.Request) error {
+	if len(via) > redirects {
+		return fmt.Errorf("more than %d redirects", redirects)
+	}
+	return checkURL(next.URL)
+}
+
+func checkURL(u *url.URL) error {
+	if u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return errors.New("the URL must be https, with a host and without userinfo")
+	}
+	return nil
+}
+
+func get(ctx context.Context, client *http.Client, address string) ([]byte, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkURL(u); err != nil {
+		return nil, fmt.Errorf("%.256q: %w", u.Redacted(), err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answered %s", u.Redacted(), response.Status)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, MaxDocument+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", u.Redacted(), err)
+	}
+	if len(body) > MaxDocument {
+		return nil, fmt.Errorf("%s answered more than %d bytes", u.Redacted(), MaxDocument)
+	}
+	return body, nil
+}

@@ -1,0 +1,88 @@
+package keyset
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	jose "github.com/go-jose/go-jose/v4"
+)
+
+func TestParse(t *testing.T) {
+	good := jwk(t, newKey(t, "good").public())
+	encryption := newKey(t, "encryption").public()
+	encryption.Use = "enc"
+	unmarked := newKey(t, "unmarked").public()
+	unmarked.Use, unmarked.Algorithm = "", ""
+	private := jose.JSONWebKey{Key: newKey(t, "").private, KeyID: "private", Use: "sig"}
+	weak, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	tests := map[string]struct {
+		document string
+		want     []string // ids of the keys
+		err      string
+	}{
+		"takes a signature key":              {`{"keys":[` + good + `]}`, []string{"good"}, ""},
+		"takes a key that says nothing":      {`{"keys":[` + jwk(t, unmarked) + `]}`, []string{"unmarked"}, ""},
+		"leaves out an encryption key":       {`{"keys":[` + jwk(t, encryption) + `,` + good + `]}`, []string{"good"}, ""},
+		"leaves out a symmetric key":         {`{"keys":[{"kty":"oct","kid":"s","k":"c2VjcmV0"},` + good + `]}`, []string{"good"}, ""},
+		"leaves out a private key":           {`{"keys":[` + jwk(t, private) + `,` + good + `]}`, []string{"good"}, ""},
+		"leaves out an RSA key of 1024 bits": {`{"keys":[` + jwk(t, jose.JSONWebKey{Key: weak.Public(), KeyID: "weak"}) + `,` + good + `]}`, []string{"good"}, ""},
+		"leaves out a kind of key of later":  {`{"keys":[{"kty":"AKP","kid":"pq"},` + good + `]}`, []string{"good"}, ""},
+		"leaves out a key that is broken":    {`{"keys":[{"kty":"EC","crv":"P-256","x":"AA","y":"AA"},7,` + good + `]}`, []string{"good"}, ""},
+		"takes a set without keys":           {`{"keys":[]}`, nil, ""},
+		"refuses a document without keys":    {`{}`, nil, "the document is no key set: it has no member named keys"},
+		"refuses more than 64 keys": {`{"keys":[` + strings.Repeat(good+",", 64) + good + `]}`, nil,
+			"the key set has 65 keys, more than 64"},
+		"refuses more than 1 MiB": {`{"keys":[]}` + strings.Repeat(" ", MaxDocument), nil,
+			"the key set has more than 1048576 bytes"},
+		"refuses what isn't JSON": {`<html>`, nil,
+			"the key set is not JSON that can be read: invalid character '<' looking for beginning of value"},
+		"refuses keys given twice": {`{"keys":[],"keys":[]}`, nil,
+			"the key set is not JSON that can be read: json: duplicate key 'keys' in object"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			keys, err := Parse([]byte(tc.document))
+			var got []string
+			for _, k := range keys {
+				got = append(got, k.KeyID)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("keys (-want +got):\n%s", diff)
+			}
+			if text := fmt.Sprint(err); (tc.err != "" || err != nil) && text != tc.err {
+				t.Errorf("error %q, want %q", text, tc.err)
+			}
+		})
+	}
+}
+
+func TestMergeIsBounded(t *testing.T) {
+	var keys []known
+	for round := range 200 {
+		published := []jose.JSONWebKey{newKey(t, fmt.Sprint(round)).public()}
+		keys = merge(keys, published, time.Unix(0, 0))
+	}
+	if got, want := len(keys), 1+MaxKeys; got != want {
+		t.Errorf("%d keys are kept, want %d", got, want)
+	}
+}
+
+func jwk(t *testing.T, key jose.JSONWebKey) string {
+	t.Helper()
+	b, err := json.Marshal(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
