@@ -1056,7 +1056,7 @@ func schema_cellcast_apis_registry_v1alpha1_ClusterSpec(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterSpec is what the operator declares about a cell.",
+				Description: "ClusterSpec is what the operator declares about a cell. Its rules answer Forbidden, not Invalid, for the API server repeats an invalid value, and what somebody pasted into the wrong field may be a secret.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"endpoint": {

@@ -41,15 +41,17 @@ type Cluster struct {
 	Status ClusterStatus `json:"status,omitempty"`
 }
 
-// ClusterSpec is what the operator declares about a cell.
+// ClusterSpec is what the operator declares about a cell. Its rules answer
+// Forbidden, not Invalid, for the API server repeats an invalid value, and what
+// somebody pasted into the wrong field may be a secret.
 type ClusterSpec struct {
 	// endpoint is the https URL of the cell's API server, as the hub and the
 	// callers reach it. It has no userinfo, query or fragment.
 	// +required
 	// +kubebuilder:validation:MinLength=9
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() == 'https' && url(self).getHostname() != ''",message="must be an https URL with a host"
-	// +kubebuilder:validation:XValidation:rule="!self.contains('@') && !self.contains('?') && !self.contains('#')",message="must have no userinfo, query or fragment"
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() == 'https' && url(self).getHostname() != ''",message="must be an https URL with a host",reason=FieldValueForbidden
+	// +kubebuilder:validation:XValidation:rule="!self.contains('@') && !self.contains('?') && !self.contains('#')",message="must have no userinfo, query or fragment",reason=FieldValueForbidden
 	Endpoint string `json:"endpoint"`
 
 	// caBundle is the PEM certificates that the API server's certificate is
@@ -100,7 +102,7 @@ type ClusterTrust struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9._:/]*[A-Za-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9._:/]*[A-Za-z0-9])?$')",message="must be letters, digits and -._:/, with a letter or digit at both ends",reason=FieldValueForbidden
 	Audience string `json:"audience"`
 }
 

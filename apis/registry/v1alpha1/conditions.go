@@ -42,7 +42,7 @@ const (
 	// federate with it.
 	ReasonSharedIssuer = "SharedIssuer"
 	// ReasonHubTokenUnavailable: the hub could not get its own token.
-	ReasonHubTokenUnavailable = "HubTokenUnavailable"
+	ReasonHubTokenUnavailable = "HubTokenUnavailable" //nolint:gosec // a reason, not a token
 
 	// ReasonNoReporter: the Cluster names no reporter.
 	ReasonNoReporter = "NoReporter"

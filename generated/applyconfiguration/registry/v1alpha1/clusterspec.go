@@ -9,7 +9,9 @@ import (
 // ClusterSpecApplyConfiguration represents a declarative configuration of the ClusterSpec type for use
 // with apply.
 //
-// ClusterSpec is what the operator declares about a cell.
+// ClusterSpec is what the operator declares about a cell. Its rules answer
+// Forbidden, not Invalid, for the API server repeats an invalid value, and what
+// somebody pasted into the wrong field may be a secret.
 type ClusterSpecApplyConfiguration struct {
 	// endpoint is the https URL of the cell's API server, as the hub and the
 	// callers reach it. It has no userinfo, query or fragment.

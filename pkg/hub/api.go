@@ -1,0 +1,57 @@
+package hub
+
+import (
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
+)
+
+// questions is what the hub's API answers.
+type questions struct {
+	placements   rest.Storage
+	cells        rest.Storage
+	cellCapacity rest.Storage
+	cellToken    rest.Storage
+}
+
+// resources is the whole surface of cellcast.io/v1alpha1.
+func (q questions) resources() map[string]rest.Storage {
+	return map[string]rest.Storage{
+		"placements":     q.placements,
+		"cells":          q.cells,
+		"cells/capacity": q.cellCapacity,
+		"cells/token":    q.cellToken,
+	}
+}
+
+// install serves the questions.
+func (q questions) install(server *genericapiserver.GenericAPIServer, c *Config) error {
+	group := genericapiserver.NewDefaultAPIGroupInfo(cellcastv1alpha1.GroupName, c.scheme, metav1.ParameterCodec, c.codecs)
+	group.VersionedResourcesStorageMap[cellcastv1alpha1.SchemeGroupVersion.Version] = q.resources()
+	return server.InstallAPIGroup(&group)
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(cellcastv1alpha1.AddToScheme(scheme))
+	utilruntime.Must(cellcastv1alpha1.AddInternalToScheme(scheme))
+	utilruntime.Must(scheme.SetVersionPriority(cellcastv1alpha1.SchemeGroupVersion))
+	unversioned := schema.GroupVersion{Version: "v1"}
+	metav1.AddToGroupVersion(scheme, unversioned)
+	scheme.AddUnversionedTypes(unversioned,
+		&metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+	return scheme
+}
+
+// buildHandlerChain is the API server's own chain, with strict decoding ahead
+// of the API.
+func buildHandlerChain(api http.Handler, c *genericapiserver.Config) http.Handler {
+	return genericapiserver.DefaultBuildHandlerChain(withStrictDecoding(api), c)
+}

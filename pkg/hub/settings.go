@@ -1,0 +1,45 @@
+package hub
+
+import "time"
+
+// Settings are what an operator decides about a hub.
+type Settings struct {
+	// Namespace and ServiceAccount are the hub's own identity in its cluster.
+	Namespace, ServiceAccount string
+	// PipelineAuthentication is the file with the AuthenticationConfiguration of
+	// the CI issuers; empty lets no pipeline in.
+	PipelineAuthentication string
+	// ReporterAudience is the audience of the agents' tokens.
+	ReporterAudience string
+	// TokenMaxTTL is the ceiling on the life of every credential.
+	TokenMaxTTL time.Duration
+	// StalenessWindow is the age at which a report stops counting.
+	StalenessWindow time.Duration
+	// WarmupTimeout bounds how long a new replica stays unready.
+	WarmupTimeout time.Duration
+	// LeaderElect puts the controllers, and nothing else, behind a lease.
+	LeaderElect bool
+	// ExternalPort is the port of the external listener.
+	ExternalPort int
+	// ExternalURL is where the cells reach it.
+	ExternalURL string
+}
+
+// DefaultSettings are those of a hub with three heartbeats of staleness and an
+// hour of ceiling.
+func DefaultSettings() Settings {
+	return Settings{
+		Namespace:        "cellcast-system",
+		ServiceAccount:   "cellcast-hub",
+		ReporterAudience: "cellcast.io/reports",
+		TokenMaxTTL:      time.Hour,
+		StalenessWindow:  90 * time.Second,
+		WarmupTimeout:    60 * time.Second,
+		LeaderElect:      true,
+		ExternalPort:     9443,
+	}
+}
+
+// Pod is the pod that the hub runs in, to which its own tokens are bound; empty
+// outside of one.
+type Pod struct{ Name, UID string }

@@ -1,0 +1,84 @@
+// Package call is what every question to the hub has in common: who asks, by
+// which request, and how the answer ends in the audit trail and on the wire.
+package call
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	genericaudit "k8s.io/apiserver/pkg/audit"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/klog/v2"
+
+	"cellcast.io/cellcast/pkg/audit"
+	"cellcast.io/cellcast/pkg/caller"
+	"cellcast.io/cellcast/pkg/refusal"
+)
+
+// Call is one request.
+type Call struct {
+	// ID joins the answer, the audit records and the log.
+	ID string
+	// AuditID is the API servers' own, which the caller may have chosen.
+	AuditID string
+	// Caller is who asks.
+	Caller caller.Identity
+	// Started is when the hub took it up.
+	Started time.Time
+}
+
+// From returns the call that ctx belongs to. A request without a user, which
+// no authenticator lets through, is refused as a fault of the hub.
+func From(ctx context.Context, now time.Time) (Call, error) {
+	c := Call{ID: string(uuid.NewUUID()), Started: now}
+	user, ok := genericapirequest.UserFrom(ctx)
+	if !ok {
+		return c, apierrors.NewUnauthorized("the request carries no identity")
+	}
+	c.AuditID = genericaudit.GetAuditIDTruncated(ctx)
+	c.Caller = caller.From(user)
+	return c, nil
+}
+
+// Record returns an audit record of the event with what is known of the call.
+func (c Call) Record(event audit.Event) audit.Record {
+	return audit.Record{
+		Event:       event,
+		RequestID:   c.ID,
+		AuditID:     c.AuditID,
+		CallerClass: c.Caller.Class.String(),
+		User:        c.Caller.User,
+		Issuer:      c.Caller.Issuer,
+		Subject:     c.Caller.Subject,
+	}
+}
+
+// End completes a record with how the event ended. since is when it began.
+func End(record *audit.Record, err error, since, now time.Time) {
+	record.Time = now
+	record.DurationMS = float64(now.Sub(since).Microseconds()) / 1000
+	switch r := refusal.As(err); {
+	case err == nil:
+		record.Outcome = audit.OutcomeAllowed
+	case r != nil:
+		record.Outcome, record.Refusal, record.Message = audit.OutcomeRefused, r.Code, r.Message
+	default:
+		record.Outcome = audit.OutcomeFailed
+	}
+}
+
+// Answer is err as the caller gets it. What the caller must not read, the cause
+// of a refusal or a fault, is logged under the call's id.
+func (c Call) Answer(ctx context.Context, err error) error {
+	switch r := refusal.As(err); {
+	case err == nil:
+		return nil
+	case r == nil:
+		klog.FromContext(ctx).Error(err, "A request failed", "request", c.ID)
+	case r.Unwrap() != nil:
+		klog.FromContext(ctx).Info("A request was refused", "request", c.ID, "code", r.Code, "cause", r.Unwrap())
+	}
+	return refusal.ToAPI(err, c.ID)
+}

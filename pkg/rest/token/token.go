@@ -1,0 +1,155 @@
+// Package token mints for a cell that the caller names: the create-only
+// storage behind cells/token. It gives a decision that was made before a fresh
+// credential. Permission and state are checked as for a placement; capacity is
+// not, for nothing new is placed.
+//
+// Naming the cell is choosing it, so it needs a policy that says so. Whether a
+// cell exists, and in which state it is, is told to those alone who may reach
+// it.
+package token
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/util/dryrun"
+
+	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
+	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+	"cellcast.io/cellcast/pkg/audit"
+	"cellcast.io/cellcast/pkg/policy"
+	"cellcast.io/cellcast/pkg/refusal"
+	"cellcast.io/cellcast/pkg/registry"
+	"cellcast.io/cellcast/pkg/rest/call"
+	"cellcast.io/cellcast/pkg/rest/credential"
+)
+
+// Storage mints for named cells.
+type Storage struct {
+	// View returns the rows as they are now.
+	View   func() *registry.View
+	Issuer *credential.Issuer
+	Audit  audit.Sink
+	Now    func() time.Time
+}
+
+var (
+	_ rest.Storage              = &Storage{}
+	_ rest.Scoper               = &Storage{}
+	_ rest.SingularNameProvider = &Storage{}
+	_ rest.NamedCreater         = &Storage{}
+)
+
+// New returns an empty CellToken.
+func (*Storage) New() runtime.Object { return &cellcastv1alpha1.CellToken{} }
+
+// Destroy releases nothing: the storage holds nothing.
+func (*Storage) Destroy() {}
+
+// NamespaceScoped is false: cells belong to the hub.
+func (*Storage) NamespaceScoped() bool { return false }
+
+// GetSingularName returns "cell".
+func (*Storage) GetSingularName() string { return "cell" }
+
+// Create mints a credential for the named cell. A dry run only checks.
+func (s *Storage) Create(ctx context.Context, name string, obj runtime.Object, _ rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	question, ok := obj.(*cellcastv1alpha1.CellToken)
+	if !ok {
+		return nil, fmt.Errorf("a request for a token was expected, not %T", obj)
+	}
+	c, err := call.From(ctx, s.Now())
+	if err != nil {
+		return nil, err
+	}
+	record := c.Record(audit.EventPlacement)
+	record.Workload, record.Cell = question.Spec.Workload, name
+	record.DryRun = options != nil && dryrun.IsDryRun(options.DryRun)
+
+	issue, err := s.check(c, name, question, &record)
+	call.End(&record, err, c.Started, s.Now())
+	s.Audit.Write(record)
+	if err != nil {
+		return nil, c.Answer(ctx, err)
+	}
+	answer := &cellcastv1alpha1.CellToken{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       question.Spec,
+		Status:     cellcastv1alpha1.CellTokenStatus{RequestID: c.ID, Cell: credential.Reference(issue.Cell), Policy: issue.Policy.Name},
+	}
+	if !record.DryRun {
+		if answer.Status.Credential, err = s.Issuer.Issue(ctx, c, issue); err != nil {
+			return nil, c.Answer(ctx, err)
+		}
+	}
+	return answer, nil
+}
+
+// check runs permission and state for the one cell.
+func (s *Storage) check(c call.Call, name string, question *cellcastv1alpha1.CellToken, record *audit.Record) (credential.Issue, error) {
+	spec := question.Spec
+	if question.Name != "" && question.Name != name {
+		return credential.Issue{}, refusal.Invalid("metadata.name", "is %q, and the request was sent for cell %q: name one cell", question.Name, name)
+	}
+	if refused := policy.ParseWorkload(spec.Workload); refused != nil {
+		return credential.Issue{}, refused
+	}
+	ttl, refused := policy.ParseTTL(spec.TTL)
+	if refused != nil {
+		return credential.Issue{}, refused
+	}
+	view := s.View()
+	governing, refused := view.Policies.Govern(c.Caller.Caller, spec.Workload)
+	if refused != nil {
+		return credential.Issue{}, refused
+	}
+	p := governing.Policy
+	record.Policy, record.Specificity = p.Name, governing.Specificity
+	cell, refused := permitted(view, p, name)
+	if refused != nil {
+		return credential.Issue{}, refused
+	}
+	if refused := accepting(cell, p, spec.Dark); refused != nil {
+		return credential.Issue{}, refused
+	}
+	scope, refused := p.Scope(c.Caller.Caller, spec.Workload)
+	if refused != nil {
+		return credential.Issue{}, refused
+	}
+	issue, refused := s.Issuer.Settle(credential.Issue{Cell: cell, Policy: p, Workload: spec.Workload, Scope: scope, TTL: ttl})
+	if refused != nil {
+		return credential.Issue{}, refused
+	}
+	return issue, nil
+}
+
+// permitted returns the cell when the policy lets the caller choose it. A cell
+// outside the policy and one that doesn't exist are refused alike.
+func permitted(view *registry.View, p *policy.Policy, name string) (*registryv1alpha1.Cluster, *refusal.Refusal) {
+	cell, ok := view.Cluster(name)
+	switch {
+	case !p.AllowCellSelection:
+		return nil, refusal.New(refusal.CellChoiceNotPermitted,
+			"policy %q doesn't let its callers name the cell; create a placement and take the cell that it answers", p.Name)
+	case !ok || !p.Selector.Matches(labels.Set(cell.Labels)):
+		return nil, refusal.New(refusal.CellChoiceNotPermitted, "policy %q permits no cell %.64q", p.Name, name)
+	default:
+		return cell, nil
+	}
+}
+
+// accepting refuses what the cell's state does.
+func accepting(cell *registryv1alpha1.Cluster, p *policy.Policy, dark bool) *refusal.Refusal {
+	if dark && !p.AllowDark {
+		return refusal.New(refusal.DarkNotPermitted, "the request asks for a dark cell, which policy %q doesn't permit", p.Name)
+	}
+	if !cell.Spec.State.AcceptsPlacement(dark) {
+		return refusal.New(refusal.NoEligibleCells, "cell %q is %s and takes no placement of this kind", cell.Name, cell.Spec.State)
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+// Package webhook is what the admission handlers of every kind have in common.
+// Before a row's own rules are looked at, it is searched for credentials as it
+// was sent: cellcast keeps none, and a row is kept. No answer quotes one.
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"cellcast.io/cellcast/pkg/webhook/credential"
+)
+
+// Validator knows the rules of one kind that need more than its schema.
+type Validator[T any] interface {
+	// Validate returns what is wrong with the row, and warnings about what is
+	// allowed and unwise. old is nil for a new row. It is called only for rows
+	// that hold no credential. The error is a fault of the hub's.
+	Validate(row, old *T) (field.ErrorList, []string, error)
+}
+
+// Auditor is told of each row that was refused because it held a credential.
+type Auditor interface {
+	CredentialRefused(CredentialRefusal)
+}
+
+// CredentialRefusal says whose row was refused and where it held a credential.
+type CredentialRefusal struct {
+	// RequestID is the UID of the admission request.
+	RequestID string
+	// User is who sent the row.
+	User string
+	// Kind and Name are the row's. Name is empty where it was the credential.
+	Kind, Name string
+	// Fields are paths, never values.
+	Fields []string
+}
+
+// NewHandler returns the admission handler of a kind. auditor may be nil.
+func NewHandler[T any](kind schema.GroupKind, rules Validator[T], auditor Auditor) admission.Handler {
+	return &handler[T]{kind: kind, rules: rules, auditor: auditor}
+}
+
+type handler[T any] struct {
+	kind    schema.GroupKind
+	rules   Validator[T]
+	auditor Auditor
+}
+
+// Handle refuses with 422 and one cause per field. It takes creates and
+// updates; a delete always passes.
+func (h *handler[T]) Handle(ctx context.Context, req admission.Request) admission.Response {
+	if got := (schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}); got != h.kind {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("this path takes %s; the webhook configuration sends %s here", h.kind, got))
+	}
+	switch req.Operation {
+	case admissionv1.Delete:
+		return admission.Allowed("")
+	case admissionv1.Create, admissionv1.Update:
+		return h.admit(ctx, req)
+	default:
+		return admission.Errored(http.StatusBadRequest, errors.New("this webhook takes creates, updates and deletes"))
+	}
+}
+
+func (h *handler[T]) admit(ctx context.Context, req admission.Request) admission.Response {
+	found, err := credential.Scan(req.Object.Raw)
+	if err != nil {
+		return h.refuse("", field.ErrorList{field.Forbidden(field.NewPath("object"), err.Error())})
+	}
+	if len(found) > 0 {
+		return h.refuseCredential(req, found)
+	}
+	row, old, err := decode[T](req)
+	if err != nil {
+		return h.refuse(req.Name, field.ErrorList{field.Forbidden(field.NewPath("object"), err.Error())})
+	}
+	errs, warnings, err := h.rules.Validate(row, old)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "admission failed")
+		return admission.Errored(http.StatusInternalServerError,
+			fmt.Errorf("the hub failed to check the row; its log says why under request id %s", req.UID))
+	}
+	if len(errs) > 0 {
+		return h.refuse(req.Name, errs).WithWarnings(warnings...)
+	}
+	return admission.Allowed("").WithWarnings(warnings...)
+}
+
+func (h *handler[T]) refuseCredential(req admission.Request, found []credential.Finding) admission.Response {
+	refusal := CredentialRefusal{RequestID: string(req.UID), User: req.UserInfo.Username, Kind: h.kind.Kind, Name: req.Name}
+	errs := make(field.ErrorList, 0, len(found))
+	for _, f := range found {
+		path := f.Path.String()
+		if path == "metadata.name" {
+			refusal.Name = ""
+		}
+		refusal.Fields = append(refusal.Fields, path)
+		errs = append(errs, field.Forbidden(f.Path, fmt.Sprintf(
+			"holds %s. cellcast keeps no credential: remove it, and revoke it if it was real", f.Form)))
+	}
+	if h.auditor != nil {
+		h.auditor.CredentialRefused(refusal)
+	}
+	return h.refuse(refusal.Name, errs)
+}
+
+func (h *handler[T]) refuse(name string, errs field.ErrorList) admission.Response {
+	status := apierrors.NewInvalid(h.kind, name, errs).Status()
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
+}
