@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"cellcast.io/cellcast/pkg/cli/door"
+)
+
+// answered is the report of an HTTP answer that is no refusal of cellcast's;
+// false where there was no answer at all.
+func answered(asked *requestError, now time.Time) (report, bool) {
+	var status apierrors.APIStatus
+	if !errors.As(asked.err, &status) {
+		return report{}, false
+	}
+	s := status.Status()
+	direct := asked.at.Kind == door.Direct
+	says := s.Message
+	switch s.Code {
+	case http.StatusUnauthorized:
+		if direct {
+			return report{exit: exitRefused, says: "the hub didn't accept the token in " + asked.at.TokenFile,
+				next: tokenSays(asked.at.Claims, now)}, true
+		}
+		return report{exit: exitRefused, says: "the hub's API server didn't accept the credentials of the kubeconfig",
+			next: "Log in again; kubectl auth whoami shows whether it worked."}, true
+	case http.StatusForbidden:
+		return forbidden(s, direct), true
+	case http.StatusNotFound:
+		return notFound(asked, s), true
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return report{exit: exitUnavailable, says: fmt.Sprintf("the hub's cellcast API isn't available (HTTP %d): %s", s.Code, says),
+			next: unavailableNext(direct)}, true
+	default:
+		return report{exit: exitOther, says: fmt.Sprintf("the hub answered with HTTP %d: %s", s.Code, says)}, true
+	}
+}
+
+// forbidden tells RBAC's refusal, which has no cause, from a refusal that only a
+// newer hub knows.
+func forbidden(s metav1.Status, direct bool) report {
+	if s.Details != nil && len(s.Details.Causes) > 0 {
+		return report{exit: exitRefused, says: s.Message, next: "Update cellcast: this version doesn't know the refusal."}
+	}
+	next := "The hub's RBAC says so, not a PlacementPolicy: ask the platform team for a role that permits it."
+	if direct {
+		next = "The hub's RBAC says so, not a PlacementPolicy: ask the platform team for a role that permits it to the group cellcast.io:pipelines."
+	}
+	return report{exit: exitRefused, says: s.Message, next: next}
+}
+
+// notFound tells a cell that isn't there from an API that isn't.
+func notFound(asked *requestError, s metav1.Status) report {
+	if asked.cell != "" && !apierrors.HasStatusCause(asked.err, metav1.CauseTypeUnexpectedServerResponse) {
+		return report{exit: exitRefused, says: fmt.Sprintf("there is no cell %q that you may reach", asked.cell),
+			next: "cellcast cells lists those that you may."}
+	}
+	if asked.at.Kind == door.Direct {
+		return report{exit: exitOther, says: asked.at.Config.Host + " serves no cellcast API", next: "Check --hub: it's the URL of the hub's own port, without a path."}
+	}
+	return report{exit: exitOther, says: "this cluster serves no cellcast API",
+		next: "Check that the context is the hub's; if it is, cellcast isn't installed or isn't registered: kubectl get apiservice v1alpha1.cellcast.io"}
+}
+
+func unavailableNext(direct bool) string {
+	if direct {
+		return "Retry; if it lasts, the platform team should look at the cellcast-hub pods and at what is in front of them."
+	}
+	return "Retry; if it lasts, see why: kubectl get apiservice v1alpha1.cellcast.io -o yaml"
+}
+
+// tokenSays shows what the caller can compare with the hub's configuration.
+func tokenSays(c door.Claims, now time.Time) string {
+	expiry := "names no expiry"
+	switch {
+	case !c.Expiry.IsZero() && c.Expiry.Before(now):
+		expiry = fmt.Sprintf("expired %s ago: get a new one", age(now.Sub(c.Expiry)))
+	case !c.Expiry.IsZero():
+		expiry = "expires in " + age(c.Expiry.Sub(now))
+	}
+	return fmt.Sprintf("Check issuer, audience and expiry against the hub's AuthenticationConfiguration: "+
+		"the token says that it's from %q, for %q, and %s.", c.Issuer, strings.Join(c.Audience, ", "), expiry)
+}
+
+// unanswered is the report of a request without an answer.
+func unanswered(asked *requestError) report {
+	err := asked.err
+	says := "the hub didn't answer: " + plain(err)
+	switch {
+	case isTLS(err):
+		next := "Check the certificate-authority-data of the kubeconfig's cluster."
+		if asked.at.Kind == door.Direct {
+			next = "Check --hub-ca: it must hold the CA of the hub's certificate, and --hub a name that is in it."
+		}
+		return report{exit: exitOther, says: "there is no trusted connection to the hub: " + plain(err), next: next}
+	case errors.Is(err, context.Canceled):
+		return report{exit: exitOther, says: "interrupted"}
+	case errors.Is(err, context.DeadlineExceeded):
+		return report{exit: exitUnavailable, says: says, next: fmt.Sprintf("It had %s (--timeout). Retry, or check the way to %s.", asked.timeout, asked.at.Config.Host)}
+	case isConnection(err):
+		return report{exit: exitUnavailable, says: says, next: fmt.Sprintf("Retry, or check the way to %s.", asked.at.Config.Host)}
+	default:
+		return report{exit: exitOther, says: plain(err)}
+	}
+}
+
+func isTLS(err error) bool {
+	var (
+		verification *tls.CertificateVerificationError
+		record       tls.RecordHeaderError
+		alert        tls.AlertError
+		authority    x509.UnknownAuthorityError
+		hostname     x509.HostnameError
+		invalid      x509.CertificateInvalidError
+	)
+	return errors.As(err, &verification) || errors.As(err, &record) || errors.As(err, &alert) ||
+		errors.As(err, &authority) || errors.As(err, &hostname) || errors.As(err, &invalid) ||
+		// What net/http makes of a RecordHeaderError has no type of its own.
+		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
+}
+
+func isConnection(err error) bool {
+	var (
+		network net.Error
+		dns     *net.DNSError
+		op      *net.OpError
+	)
+	return errors.As(err, &dns) || errors.As(err, &op) || errors.As(err, &network) && network.Timeout() ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// plain is the error without the method and URL that net/http puts before it.
+func plain(err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err.Error()
+	}
+	return err.Error()
+}

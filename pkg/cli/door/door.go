@@ -1,0 +1,152 @@
+// Package door finds the way to the hub. There are two, with the same paths
+// and the same answers behind them: the hub's kube-apiserver, entered with a
+// kubeconfig as with kubectl, and the hub's own port, entered with the OIDC
+// token that a CI platform gave the job.
+//
+// No flag and no environment variable holds a token: both name files.
+package door
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Kind is which of the two doors it is.
+type Kind string
+
+// The doors.
+const (
+	// Aggregated is the hub's kube-apiserver.
+	Aggregated Kind = "aggregated"
+	// Direct is the hub's own port.
+	Direct Kind = "direct"
+)
+
+// The environment variables that stand in for the flags of the direct door.
+const (
+	EnvHub       = "CELLCAST_HUB"
+	EnvHubCA     = "CELLCAST_HUB_CA"
+	EnvTokenFile = "CELLCAST_TOKEN_FILE" //nolint:gosec // the name of a variable that names a file
+)
+
+// Door is an open door.
+type Door struct {
+	Kind Kind
+	// Config is how to connect, credential included.
+	Config *rest.Config
+	// TokenFile is where the direct door's token came from.
+	TokenFile string
+	// Claims is what that token says of itself. Nobody has verified it: it's
+	// for telling the caller why the hub may not have accepted it.
+	Claims Claims
+}
+
+// Flags are what the user says about the way to the hub.
+type Flags struct {
+	Kubeconfig string
+	Context    string
+	Hub        string
+	HubCA      string
+	TokenFile  string
+}
+
+// AddTo defines the flags.
+func (f *Flags) AddTo(flags *pflag.FlagSet) {
+	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "kubeconfig of the hub (default $KUBECONFIG or ~/.kube/config)")
+	flags.StringVar(&f.Context, "context", "", "context of that kubeconfig")
+	flags.StringVar(&f.Hub, "hub", "", "https URL of the hub's own port, for callers without a kubeconfig; goes with --token-file (default $"+EnvHub+")")
+	flags.StringVar(&f.HubCA, "hub-ca", "", "PEM file to check the hub's certificate by; empty means the system's roots (default $"+EnvHubCA+")")
+	flags.StringVar(&f.TokenFile, "token-file", "", "file with the job's OIDC token, for --hub (default $"+EnvTokenFile+")")
+}
+
+// UsageError says that the flags don't go together.
+type UsageError struct{ Message string }
+
+// Error is the message.
+func (e *UsageError) Error() string { return e.Message }
+
+// Open returns the door that the flags name or, where they name none, the
+// environment: the direct one where CELLCAST_HUB is set, else the kubeconfig.
+func (f Flags) Open(getenv func(string) string) (Door, error) {
+	kubeconfigNamed := f.Kubeconfig != "" || f.Context != ""
+	switch {
+	case f.Hub != "" && kubeconfigNamed:
+		return Door{}, &UsageError{"--hub is a way to the hub without a kubeconfig: leave out --kubeconfig and --context, or --hub"}
+	case f.Hub == "" && !kubeconfigNamed && getenv(EnvHub) != "":
+		f.Hub = getenv(EnvHub)
+	case f.Hub == "" && (f.HubCA != "" || f.TokenFile != ""):
+		return Door{}, &UsageError{"--hub-ca and --token-file go with --hub URL (or $" + EnvHub + ")"}
+	}
+	if f.Hub == "" {
+		return f.openAggregated()
+	}
+	f.HubCA = first(f.HubCA, getenv(EnvHubCA))
+	f.TokenFile = first(f.TokenFile, getenv(EnvTokenFile))
+	return f.openDirect()
+}
+
+func (f Flags) openAggregated() (Door, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.Kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.Context}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return Door{}, errors.New("no way to the hub: there is no kubeconfig. Name one with --kubeconfig, " +
+			"or in a CI job use --hub URL --token-file FILE")
+	case err != nil:
+		return Door{}, fmt.Errorf("read the kubeconfig of the hub: %w", err)
+	}
+	return Door{Kind: Aggregated, Config: config}, nil
+}
+
+func (f Flags) openDirect() (Door, error) {
+	u, err := url.Parse(f.Hub)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return Door{}, &UsageError{"--hub must be an https URL without user, query and fragment, such as https://cellcast.example.com"}
+	}
+	if f.TokenFile == "" {
+		return Door{}, &UsageError{"--hub needs --token-file FILE (or $" + EnvTokenFile + "): the file with the job's OIDC token"}
+	}
+	token, err := readToken(f.TokenFile)
+	if err != nil {
+		return Door{}, err
+	}
+	config := &rest.Config{Host: strings.TrimRight(f.Hub, "/"), BearerToken: token.Reveal()}
+	if f.HubCA != "" {
+		if config.CAData, err = readCA(f.HubCA); err != nil {
+			return Door{}, err
+		}
+	}
+	return Door{Kind: Direct, Config: config, TokenFile: f.TokenFile, Claims: token.Claims()}, nil
+}
+
+func readCA(path string) ([]byte, error) {
+	pem, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("the CA file %s doesn't exist. Where the hub's certificate is issued in the hub, fetch its CA with: "+
+			"kubectl get apiservice v1alpha1.cellcast.io -o jsonpath='{.spec.caBundle}' | base64 -d > %[1]s", path)
+	case err != nil:
+		return nil, fmt.Errorf("read the hub's CA: %w", err)
+	case !strings.Contains(string(pem), "-----BEGIN CERTIFICATE-----"):
+		return nil, fmt.Errorf("the CA file %s holds no PEM certificate", path)
+	}
+	return pem, nil
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}

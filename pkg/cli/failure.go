@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"cellcast.io/cellcast/pkg/cli/door"
+	"cellcast.io/cellcast/pkg/refusal"
+)
+
+// The exit codes.
+const (
+	exitDone         = 0
+	exitOther        = 1
+	exitUsage        = 2
+	exitRefused      = 3
+	exitUnavailable  = 4
+	exitNoCredential = 5
+)
+
+// exitCodes is what they mean, for the help.
+const exitCodes = `Exit codes:
+  0  done
+  1  anything that isn't below, such as a file that can't be written
+  2  wrong use: nothing was asked
+  3  refused, and asking again won't change that: a policy, a permission or the
+     request has to change
+  4  no decision now: the hub, or every cell, is unavailable; asking later can help
+  5  a cell was chosen and there is no credential for it`
+
+// report is what the caller is told about a failure.
+type report struct {
+	exit int
+	// says is what happened, next what to do; next may be empty.
+	says, next string
+	// requestID is where to look in the hub's audit log; may be empty.
+	requestID string
+}
+
+// tell writes the report for a person.
+func (e Env) tell(r report, command string) {
+	e.say("Error: %s", printable(r.says))
+	if r.exit == exitUsage {
+		e.say("See %s --help", command)
+	}
+	if r.next != "" {
+		e.say("%s", printable(r.next))
+	}
+	if r.requestID != "" {
+		e.say("Request id: %s", printable(r.requestID))
+	}
+}
+
+// usageError is a wrong use of the command line.
+type usageError struct{ message string }
+
+func (e *usageError) Error() string { return e.message }
+
+// noCredentialError is an answer with a cell and without the credential that
+// was asked for.
+type noCredentialError struct{ message string }
+
+func (e *noCredentialError) Error() string { return e.message }
+
+// explain is the one place where an error becomes an exit code and words.
+func explain(err error, now time.Time) report {
+	r := classify(err, now)
+	var asked *requestError
+	if errors.As(err, &asked) {
+		r.requestID = asked.requestID
+	}
+	return r
+}
+
+func classify(err error, now time.Time) report {
+	var (
+		usage        *usageError
+		doorUsage    *door.UsageError
+		noCredential *noCredentialError
+		asked        *requestError
+	)
+	switch {
+	case errors.As(err, &usage), errors.As(err, &doorUsage):
+		return report{exit: exitUsage, says: err.Error()}
+	case errors.As(err, &noCredential):
+		return report{exit: exitNoCredential, says: err.Error(), next: "Show this to the platform team: the hub should have refused instead."}
+	case !errors.As(err, &asked):
+		return report{exit: exitOther, says: err.Error()}
+	}
+	if r, ok := refusal.FromStatus(err); ok {
+		return refused(r)
+	}
+	if r, ok := answered(asked, now); ok {
+		return r
+	}
+	return unanswered(asked)
+}
+
+// refused is the report of a refusal of cellcast's own.
+func refused(r *refusal.Refusal) report {
+	next := r.Code.Meaning().Next
+	if r.RetryAfter > 0 {
+		next += fmt.Sprintf(" The hub says to wait %s.", r.RetryAfter)
+	}
+	return report{exit: refusalExit(r.Code), says: r.Error(), next: next}
+}
+
+// refusalExit is the exit code of a refusal.
+func refusalExit(code refusal.Code) int {
+	switch code {
+	case refusal.NoPolicy, refusal.DarkNotPermitted, refusal.CellChoiceNotPermitted,
+		refusal.NoPermittedCells, refusal.InvalidRequest:
+		return exitRefused
+	case refusal.NoEligibleCells, refusal.CapacityUnknown, refusal.PlacementUnavailable, refusal.RateLimited:
+		return exitUnavailable
+	case refusal.MintUnavailable, refusal.MintFailed:
+		return exitNoCredential
+	default:
+		return exitRefused
+	}
+}
