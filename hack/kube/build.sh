@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds the pinned Kubernetes and etcd into the folder given (bin/ by default).
-# Called by `make kube`; a second call, with nothing changed, is instant.
+# Builds the pinned Kubernetes and etcd into bin/. Called by `make kube`; a second
+# call, with nothing changed, is instant.
 set -euo pipefail
 cd "$(dirname "$0")"
-mkdir -p "${1:-../../bin}"
-out=$(cd "${1:-../../bin}" && pwd)
+out=$(cd ../.. && pwd)/bin
+mkdir -p "$out"
 stamp="$out/.kube-$(cat go.mod go.sum build.sh main.go kubectl/main.go | cksum | tr -d ' ')"
 
 if [ -e "$stamp" ]; then

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
+	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+	"cellcast.io/cellcast/generated/clientset/versioned"
+	"cellcast.io/cellcast/test/world"
+)
+
+// cells are the demo's fleet and how full each is: of 16 cores and 64Gi, so
+// many cores are requested. The emptiest is the one that production pipelines
+// may not reach.
+var cells = []struct {
+	name, env, region string
+	cores             int
+}{
+	{"dev-eu", "dev", "eu", 1},
+	{"prod-eu", "prod", "eu", 6},
+	{"prod-us", "prod", "us", 10},
+}
+
+func start(ctx context.Context, detach bool) (*world.World, error) {
+	began := time.Now()
+	fmt.Println("demo: starting a hub and three cells: etcd, four kube-apiservers, the hub and three agents; about a minute")
+	if err := os.RemoveAll(folder); err != nil {
+		return nil, err
+	}
+	options := world.Options{Dir: folder, Detach: detach}
+	for _, c := range cells {
+		options.Cells = append(options.Cells, world.CellOptions{
+			Name:   c.name,
+			Labels: map[string]string{"env": c.env, "region": c.region},
+		})
+	}
+	w, err := world.Start(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := furnish(ctx, w); err != nil {
+		return nil, errors.Join(err, w.Stop())
+	}
+	fmt.Printf("demo: ready after %d s; logs are in %s/logs\n", int(time.Since(began).Seconds()), folder)
+	return w, nil
+}
+
+// furnish starts cellcast on the control planes and registers the cells.
+func furnish(ctx context.Context, w *world.World) error {
+	authentication, err := startIssuer(ctx, w)
+	if err != nil {
+		return err
+	}
+	if err := w.Hub.Deploy(ctx, world.ServerOptions{PipelineAuthentication: authentication}); err != nil {
+		return err
+	}
+	client, err := versioned.NewForConfig(w.Hub.Admin.Config())
+	if err != nil {
+		return err
+	}
+	for i, cell := range w.Cells {
+		if err := fill(ctx, cell, cells[i].cores); err != nil {
+			return err
+		}
+		if err := cell.Install(ctx, "payments/deployer", "web/deployer"); err != nil {
+			return err
+		}
+		for _, namespace := range []string{"payments", "web"} {
+			if err := allow(ctx, cell, namespace); err != nil {
+				return err
+			}
+		}
+		if _, err := client.RegistryV1alpha1().Clusters().Create(ctx, cell.Cluster(), metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("registering %s: %w", cell.Name, err)
+		}
+		if err := cell.StartAgent(ctx, w.Hub.Server); err != nil {
+			return err
+		}
+	}
+	for _, p := range policies() {
+		if _, err := client.RegistryV1alpha1().PlacementPolicies().Create(ctx, p, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("creating policy %s: %w", p.Name, err)
+		}
+	}
+	if err := hand(ctx, w); err != nil {
+		return err
+	}
+	return settle(ctx, client)
+}
+
+// fill gives a cell one node and pods that request so many cores of it.
+func fill(ctx context.Context, cell *world.Cell, cores int) error {
+	if err := cell.AddNode(ctx, "node-1", corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110"),
+	}); err != nil {
+		return err
+	}
+	for i := range cores {
+		if err := cell.AddPod(ctx, "workloads", fmt.Sprintf("pod-%d", i), "node-1", corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("2Gi"),
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// policies are who may reach what: the payments repository the production
+// cells, the hub's own developers the development ones.
+func policies() []*registryv1alpha1.PlacementPolicy {
+	return []*registryv1alpha1.PlacementPolicy{
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "payments-prod"},
+			Spec: registryv1alpha1.PlacementPolicySpec{
+				Subjects: []registryv1alpha1.PolicySubject{{
+					Issuer: issuerURL(),
+					Claims: map[string]registryv1alpha1.ClaimValue{"repository_id": paymentsID, "ref": "refs/heads/main"},
+				}},
+				Workloads:       []string{"payments/*"},
+				ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
+				Credential:      registryv1alpha1.CredentialScope{Namespace: "payments", ServiceAccountName: "deployer"},
+			},
+		},
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "developers"},
+			Spec: registryv1alpha1.PlacementPolicySpec{
+				Subjects:        []registryv1alpha1.PolicySubject{{Groups: []string{"developers"}}},
+				ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{"env": "dev"}},
+				Credential:      registryv1alpha1.CredentialScope{Namespace: "web", ServiceAccountName: "deployer"},
+			},
+		},
+	}
+}
+
+// settle waits until every cell is trusted and has reported.
+func settle(ctx context.Context, client versioned.Interface) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		last = settled(ctx, client)
+		return last == nil, nil
+	})
+	if err != nil && last != nil {
+		return fmt.Errorf("the fleet isn't ready: %w; see %s/logs", last, folder)
+	}
+	return err
+}
+
+func settled(ctx context.Context, client versioned.Interface) error {
+	rows, err := client.RegistryV1alpha1().Clusters().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, row := range rows.Items {
+		for _, condition := range []string{registryv1alpha1.ConditionTrustEstablished, registryv1alpha1.ConditionReporterTrusted} {
+			if !meta.IsStatusConditionTrue(row.Status.Conditions, condition) {
+				return fmt.Errorf("%s isn't %s yet", row.Name, condition)
+			}
+		}
+	}
+	answers, err := client.CellcastV1alpha1().Cells().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, cell := range answers.Items {
+		if cell.Status.Capacity != cellcastv1alpha1.CapacityFresh {
+			return fmt.Errorf("the capacity of %s is %s", cell.Name, cell.Status.Capacity)
+		}
+	}
+	return nil
+}
