@@ -54,6 +54,10 @@ func TestReservations(t *testing.T) {
 			{at: 1, what: "reserve", amounts: "cpu=2", want: "Fresh 60.0 cpu"},
 			{at: 30, what: "report", amounts: "cpu=4", want: "Fresh 60.0 cpu"},
 		},
+		"a report that shows less leaves a reservation": {
+			{at: 1, what: "reserve", amounts: "cpu=2", want: "Fresh 60.0 cpu"},
+			{at: 30, what: "report", amounts: "cpu=3", want: "Fresh 50.0 cpu"},
+		},
 		"a dimension that grows doesn't end what is held of another": {
 			{at: 1, what: "reserve", amounts: "cpu=2 memory=50", want: "Fresh 60.0 cpu"},
 			{at: 30, what: "report", amounts: "cpu=6", want: "Fresh 60.0 cpu"},

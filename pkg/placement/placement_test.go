@@ -190,6 +190,41 @@ func TestPlaceReserves(t *testing.T) {
 	}
 }
 
+func TestAPermissionFollowsTheRows(t *testing.T) {
+	w := newWorld(t)
+	p := permission(t, "prod", registry.StrategyLeastLoaded, false)
+	decide := func() string {
+		d, refused := w.engine.Decide(Request{Workload: "shop/cart"}, p, noon)
+		if refused != nil {
+			return string(refused.Code)
+		}
+		return d.Cell.Name
+	}
+	relabel := func(env string) {
+		row := w.rows[0].DeepCopy()
+		row.Labels["env"] = env
+		w.rows = []*registry.Cluster{row, w.rows[1]}
+		w.engine.Register(w.rows)
+	}
+	if got := decide(); got != "NoPermittedCells" {
+		t.Errorf("without a cell: %s", got)
+	}
+	w.cell("a", "dev", registry.StateLive)
+	w.cell("b", "dev", registry.StateLive)
+	w.report("a", noon, hundred, "")
+	if got := decide(); got != "NoPermittedCells" {
+		t.Errorf("without a cell of this env: %s", got)
+	}
+	relabel("prod")
+	if got := decide(); got != "a" {
+		t.Errorf("with a cell of this env: %s", got)
+	}
+	relabel("dev")
+	if got := decide(); got != "NoPermittedCells" {
+		t.Errorf("after the cell was relabelled: %s", got)
+	}
+}
+
 func TestAdmit(t *testing.T) {
 	w := newWorld(t)
 	w.cell("live", "prod", registry.StateLive)
