@@ -61,10 +61,9 @@ func (c Completed) New(ctx context.Context) (*Server, error) {
 	}
 	now := s.clock.Now()
 	s.warmup = &warmup{started: now, timeout: c.WarmupTimeout, grace: c.StalenessWindow}
-	s.audit = audit.Tee{
-		audit.NewWriter(os.Stdout, func(err error) { klog.ErrorS(err, "An audit record was lost") }),
-		metrics.NewRecords(s.metrics),
-	}
+	trail := audit.NewWriter(os.Stdout, func(err error) { klog.ErrorS(err, "An audit record was lost") })
+	s.audit = audit.Tee{trail, metrics.NewRecords(s.metrics)}
+	s.metrics.MustRegister(metrics.Reports(s.reports), metrics.NewLost(trail.Lost))
 	s.index = capacity.New(capacity.Options{Window: c.StalenessWindow}, now)
 	s.engine = placement.New(s.index, nil)
 
@@ -155,6 +154,18 @@ func (s *Server) expected() (missing, reported int) {
 		}
 	}
 	return missing, reported
+}
+
+// reports is when each registered cell last reported.
+func (s *Server) reports() []metrics.Report {
+	var all []metrics.Report
+	now := s.clock.Now()
+	for _, row := range s.registry.View().Clusters {
+		if d, ok := s.index.Describe(row.Name, now); ok && !d.ReceivedAt.IsZero() {
+			all = append(all, metrics.Report{Cell: row.Name, Age: now.Sub(d.ReceivedAt)})
+		}
+	}
+	return all
 }
 
 func (s *Server) warm(now time.Time) bool { return s.warmup.warm(now, s.expected) }

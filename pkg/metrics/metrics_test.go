@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,6 +60,21 @@ cellcast_audit_records_total{event="mint",outcome="allowed",refusal=""} 1
 cellcast_audit_records_total{event="placement",outcome="refused",refusal="NoPolicy"} 2
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "cellcast_audit_records_total"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReportsIsTheAgeOfEachReport(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(Reports(func() []Report {
+		return []Report{{Cell: "prod-eu", Age: 1500 * time.Millisecond}, {Cell: "prod-us", Age: 2 * time.Minute}}
+	}))
+	want := `# HELP cellcast_cell_report_age_seconds Seconds since the hub received the cell's last report. From the staleness window on, the cell takes no placement.
+# TYPE cellcast_cell_report_age_seconds gauge
+cellcast_cell_report_age_seconds{cell="prod-eu"} 1.5
+cellcast_cell_report_age_seconds{cell="prod-us"} 120
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}
 }

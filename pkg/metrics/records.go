@@ -39,3 +39,12 @@ func (r *Records) Write(record audit.Record) {
 	r.total.WithLabelValues(string(record.Event), string(record.Outcome), string(record.Refusal)).Inc()
 	r.duration.WithLabelValues(string(record.Event)).Observe(record.DurationMS / 1000)
 }
+
+// NewLost counts the audit records that could not be written.
+func NewLost(lost func() uint64) prometheus.CounterFunc {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Namespace: Namespace,
+		Name:      "audit_records_lost_total",
+		Help:      "Audit records that could not be written to standard output. Anything above zero is a gap in the trail.",
+	}, func() float64 { return float64(lost()) })
+}

@@ -151,3 +151,15 @@ func fillEvenly(w *world) {
 		w.place(p, fmt.Sprintf("filler-%d", i), "cpu=16 memory=60Gi pods=250")
 	}
 }
+
+// BenchmarkRegister is what a change of a row costs, outside of any request.
+func BenchmarkRegister(b *testing.B) {
+	for _, cells := range fleetSizes() {
+		b.Run(fmt.Sprintf("cells=%d", cells), func(b *testing.B) {
+			w, _, _ := benchmarkWorld(b, cells, idle(), registry.StrategyLeastLoaded, "")
+			for b.Loop() {
+				w.engine.Register(w.rows)
+			}
+		})
+	}
+}
