@@ -49,8 +49,8 @@ func TestAgentReportsItsCellToTheHub(t *testing.T) {
 		Sequence:    got.ObservedAt.UnixNano(), // microseconds on the wire
 		ObservedAt:  got.ObservedAt,
 		Nodes:       1,
-		Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("110")},
-		Requested:   corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("0"), "pods": resource.MustParse("1")},
+		Allocatable: v1alpha1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("110")},
+		Requested:   v1alpha1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("0"), "pods": resource.MustParse("1")},
 	}
 	got.Sequence = got.Sequence / 1000 * 1000
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -104,7 +104,7 @@ func TestAgentReportsNothingUntilTheWholeCellWasRead(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		got := hub.taken()
-		if len(got) != 1 || got[0].Spec.Requested.Cpu().String() != "3" {
+		if len(got) != 1 || cpuOf(got[0].Spec.Requested) != "3" {
 			t.Errorf("once it was read, the hub took %v, want one report of 3 cpu", got)
 		}
 		cancel()
@@ -123,4 +123,9 @@ func TestAgentEndsWhenItCannotServeItsProbes(t *testing.T) {
 	if err == nil || errors.As(err, new(LeaseLostError)) {
 		t.Errorf("Run ended with %v, want the listener's error", err)
 	}
+}
+
+func cpuOf(list v1alpha1.ResourceList) string {
+	cpu := list["cpu"]
+	return cpu.String()
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -73,7 +72,7 @@ func (s *served) send(t *testing.T, n int64) error {
 			Sequence:    n,
 			ObservedAt:  metav1.NewMicroTime(time.Unix(1_700_000_000, 123_000)),
 			Nodes:       1,
-			Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4"), "nvidia.com/gpu": resource.MustParse("8")},
+			Allocatable: v1alpha1.ResourceList{"cpu": resource.MustParse("4"), "nvidia.com/gpu": resource.MustParse("8")},
 		},
 	})
 }
@@ -90,7 +89,7 @@ func TestHubTakesWhatWasSent(t *testing.T) {
 			Sequence:    7,
 			ObservedAt:  metav1.NewMicroTime(time.Unix(1_700_000_000, 123_000)),
 			Nodes:       1,
-			Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4"), "nvidia.com/gpu": resource.MustParse("8")},
+			Allocatable: v1alpha1.ResourceList{"cpu": resource.MustParse("4"), "nvidia.com/gpu": resource.MustParse("8")},
 		},
 	}}
 	if diff := cmp.Diff(want, s.taken()); diff != "" {

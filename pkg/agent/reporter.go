@@ -69,8 +69,8 @@ func (r *reporter) attempt(ctx context.Context, now time.Time) error {
 			Sequence:    r.sequence,
 			ObservedAt:  metav1.NewMicroTime(now),
 			Nodes:       total.Nodes,
-			Allocatable: total.Allocatable,
-			Requested:   total.Requested,
+			Allocatable: v1alpha1.ResourceList(total.Allocatable),
+			Requested:   v1alpha1.ResourceList(total.Requested),
 		},
 	})
 }

@@ -80,8 +80,8 @@ func TestReporterReportsAtOnceAndWithEachHeartbeat(t *testing.T) {
 				Sequence:    began.UnixNano(),
 				ObservedAt:  metav1.NewMicroTime(began),
 				Nodes:       1,
-				Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4")},
-				Requested:   corev1.ResourceList{"cpu": resource.MustParse("1")},
+				Allocatable: v1alpha1.ResourceList{"cpu": resource.MustParse("4")},
+				Requested:   v1alpha1.ResourceList{"cpu": resource.MustParse("1")},
 			},
 		}
 		if diff := cmp.Diff(want, hub.taken()[0]); diff != "" {

@@ -59,6 +59,7 @@ type cellKeys struct {
 type cellState struct {
 	uid                types.UID
 	endpoint, caBundle string
+	audience           string
 	reporter           registry.ClusterReporter
 }
 
@@ -110,6 +111,7 @@ func (r *Reporters) keys(cell *registry.Cluster) (KeySet, error) {
 		uid:      cell.UID,
 		endpoint: cell.Spec.Endpoint,
 		caBundle: string(cell.Spec.CABundle),
+		audience: cell.Spec.Trust.Audience,
 		reporter: *cell.Spec.Reporter,
 	}
 	r.mu.Lock()

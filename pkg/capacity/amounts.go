@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	"cellcast.io/cellcast/pkg/refusal"
 )
 
@@ -30,7 +31,7 @@ const maxResources = 64
 // ParseAmounts reads the list at a field of a request. Fractions are rounded
 // up, zeros left out. It refuses more than 64 resources, a name that is none,
 // and a quantity that is negative or above 10^18 of its unit.
-func ParseAmounts(field string, list corev1.ResourceList) (Amounts, *refusal.Refusal) {
+func ParseAmounts(field string, list map[corev1.ResourceName]resource.Quantity) (Amounts, *refusal.Refusal) {
 	if len(list) > maxResources {
 		return nil, refusal.Invalid(field, "names %d resources; at most %d are taken", len(list), maxResources)
 	}
@@ -48,8 +49,8 @@ func ParseAmounts(field string, list corev1.ResourceList) (Amounts, *refusal.Ref
 }
 
 // List returns the amounts as Kubernetes writes them.
-func (a Amounts) List() corev1.ResourceList {
-	list := make(corev1.ResourceList, len(a))
+func (a Amounts) List() v1alpha1.ResourceList {
+	list := make(v1alpha1.ResourceList, len(a))
 	for _, x := range a {
 		list[x.Resource] = x.quantity()
 	}

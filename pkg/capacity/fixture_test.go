@@ -26,9 +26,9 @@ type tester interface {
 }
 
 // list reads words such as cpu=4.
-func list(t tester, words string) corev1.ResourceList {
+func list(t tester, words string) v1alpha1.ResourceList {
 	t.Helper()
-	result := corev1.ResourceList{}
+	result := v1alpha1.ResourceList{}
 	for _, word := range strings.Fields(words) {
 		name, quantity, _ := strings.Cut(word, "=")
 		q, err := resource.ParseQuantity(quantity)

@@ -44,7 +44,7 @@ func (m *model) utilisation(now time.Time, demand capacity.Amounts) float64 {
 				load += m.value(r.Amounts.List(), name)
 			}
 		}
-		total := m.value(corev1.ResourceList{name: allocatable}, name)
+		total := m.value(v1alpha1.ResourceList{name: allocatable}, name)
 		if total > 0 {
 			worst = max(worst, load/total+m.value(demand.List(), name)/total)
 		}
@@ -52,7 +52,7 @@ func (m *model) utilisation(now time.Time, demand capacity.Amounts) float64 {
 	return worst
 }
 
-func (m *model) value(list corev1.ResourceList, name corev1.ResourceName) float64 {
+func (m *model) value(list v1alpha1.ResourceList, name corev1.ResourceName) float64 {
 	q := list[name]
 	return q.AsApproximateFloat64()
 }
@@ -159,8 +159,8 @@ func drawReport(t *rapid.T, now time.Time) *v1alpha1.CellCapacitySpec {
 		Sequence:    rapid.Int64Range(1, 20).Draw(t, "sequence"),
 		ObservedAt:  metav1.NewMicroTime(now),
 		Nodes:       rapid.Int32Range(0, 3).Draw(t, "nodes"),
-		Allocatable: corev1.ResourceList{},
-		Requested:   corev1.ResourceList{},
+		Allocatable: v1alpha1.ResourceList{},
+		Requested:   v1alpha1.ResourceList{},
 	}
 	if s.Nodes == 0 {
 		return s

@@ -34,6 +34,7 @@ type Client struct {
 	name    string
 	api     rest.Interface
 	timeout time.Duration
+	calls   chan struct{} // a place per call under way
 	close   func()
 }
 
@@ -96,9 +97,27 @@ func (c *Client) WhoAmI(ctx context.Context) (authenticationv1.UserInfo, error) 
 // in distinction from a caller's.
 var errNoAnswer = errors.New("the cell didn't answer in time")
 
+// maxCalls is how many calls to one cell are under way at once. A cell that
+// answers slowly must not take up the whole hub.
+const maxCalls = 16
+
+// errCrowded says that a call found no place within the client's time.
+var errCrowded = errors.New("too many calls to the cell are under way")
+
 func (c *Client) call(ctx context.Context, do func(context.Context) error) error {
 	bounded, cancel := context.WithTimeoutCause(quiet(ctx), c.timeout, errNoAnswer)
 	defer cancel()
+	wait, stop := context.WithTimeout(bounded, c.timeout/5)
+	defer stop()
+	select {
+	case c.calls <- struct{}{}:
+		defer func() { <-c.calls }()
+	case <-wait.Done():
+		if ctx.Err() != nil {
+			return &failure.Error{Kind: failure.Interrupted, Cell: c.name, Err: ctx.Err()}
+		}
+		return &failure.Error{Kind: failure.Unavailable, Cell: c.name, Err: errCrowded}
+	}
 	err := do(bounded)
 	if err == nil {
 		return nil

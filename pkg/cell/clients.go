@@ -130,5 +130,6 @@ func (c *Clients) build(cluster *registryv1alpha1.Cluster) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{name: cluster.Name, api: api, timeout: c.options.CallTimeout, close: connection.CloseIdleConnections}, nil
+	return &Client{name: cluster.Name, api: api, timeout: c.options.CallTimeout,
+		calls: make(chan struct{}, maxCalls), close: connection.CloseIdleConnections}, nil
 }

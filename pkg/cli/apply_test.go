@@ -90,6 +90,8 @@ func TestApplyBoundsFirstAndTheRowLast(t *testing.T) {
 		"/api/v1/namespaces/cellcast-system/serviceaccounts/cellcast-agent",
 		"/apis/rbac.authorization.k8s.io/v1/clusterroles/cellcast-agent",
 		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/cellcast-agent",
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/cellcast-system/roles/cellcast-agent",
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/cellcast-system/rolebindings/cellcast-agent",
 		"/apis/registry.cellcast.io/v1alpha1/clusters/eu-1",
 	}
 	if diff := cmp.Diff(want, f.applied); diff != "" {

@@ -128,7 +128,7 @@ func (o *placeOptions) spec() (cellcastv1alpha1.PlacementSpec, error) {
 			return spec, &usageError{fmt.Sprintf("--requests %s=%s is no quantity, such as 500m or 4Gi", name, value)}
 		}
 		if spec.Resources == nil {
-			spec.Resources = corev1.ResourceList{}
+			spec.Resources = cellcastv1alpha1.ResourceList{}
 		}
 		spec.Resources[corev1.ResourceName(name)] = quantity
 	}

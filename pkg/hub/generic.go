@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/group"
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -170,21 +173,45 @@ func (s *Server) installBeside(ctx context.Context, compiler *policy.Compiler) e
 		policyAdmission:  policywebhook.NewHandler(compiler, s.config.TokenMaxTTL, auditor{s}),
 	}
 	for path, handler := range handlers {
-		mux.Handle(path, http.MaxBytesHandler(&admission.Webhook{Handler: handler}, maxAdmissionBytes))
+		mux.Handle(path, fewAtOnce(http.MaxBytesHandler(&admission.Webhook{Handler: handler}, maxAdmissionBytes)))
 	}
 	mux.Unregister("/metrics")
 	mux.Handle("/metrics", metrics.Handler(legacyregistry.DefaultGatherer, ctrlmetrics.Registry, s.metrics))
 	return nil
 }
 
+// fewAtOnce bounds what strangers can make the open paths cost: two reviews at a
+// time, and a second of patience for the others.
+func fewAtOnce(handler http.Handler) http.Handler {
+	places := make(chan struct{}, 2)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		wait, cancel := context.WithTimeout(r.Context(), time.Second)
+		defer cancel()
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+			handler.ServeHTTP(w, r)
+		case <-wait.Done():
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "too many admission reviews are under way", http.StatusTooManyRequests)
+		}
+	})
+}
+
 // ownAudiences are what the hub's API server and the hub accept tokens for. No
-// cell may have one of them: what the hub shows to that cell would be good here.
+// cell may have one of them: what the hub shows to that cell would be good
+// here. The API server tells its own by the token that it issues when none is
+// asked for.
 func (s *Server) ownAudiences(ctx context.Context) ([]string, error) {
-	issuer, err := s.issuer.get(ctx)
+	accounts := s.config.HubClient.CoreV1().ServiceAccounts(s.config.Namespace)
+	answer, err := accounts.CreateToken(ctx, s.config.ServiceAccount, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("ask the hub's API server for its own audiences: %w", err)
 	}
-	return []string{issuer, s.config.ReporterAudience}, nil
+	if len(answer.Spec.Audiences) == 0 {
+		return nil, errors.New("the hub's API server names no audience of its own")
+	}
+	return append(answer.Spec.Audiences, s.config.ReporterAudience), nil
 }
 
 // auditor writes refused credentials into the audit trail.

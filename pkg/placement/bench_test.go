@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -120,8 +119,8 @@ func benchmarkWorld(b *testing.B, cells int, shape shape, strategy registry.Stra
 }
 
 // scaled is a part of a cell of the given size.
-func scaled(size, part float64) corev1.ResourceList {
-	return corev1.ResourceList{
+func scaled(size, part float64) v1alpha1.ResourceList {
+	return v1alpha1.ResourceList{
 		"cpu":    *resource.NewMilliQuantity(int64(64_000*size*part), resource.DecimalSI),
 		"memory": *resource.NewQuantity(int64(256e9*size*part*0.9), resource.BinarySI),
 		"pods":   *resource.NewQuantity(int64(1000*size*part), resource.DecimalSI),

@@ -84,9 +84,9 @@ func (w *world) observe(name string, now time.Time, s *v1alpha1.CellCapacitySpec
 }
 
 // list reads words such as cpu=4.
-func list(t tester, words string) corev1.ResourceList {
+func list(t tester, words string) v1alpha1.ResourceList {
 	t.Helper()
-	result := corev1.ResourceList{}
+	result := v1alpha1.ResourceList{}
 	for _, word := range strings.Fields(words) {
 		name, quantity, _ := strings.Cut(word, "=")
 		q, err := resource.ParseQuantity(quantity)

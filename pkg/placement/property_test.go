@@ -128,8 +128,8 @@ func (f *reference) build(t tester, seed uint64) *world {
 	return w
 }
 
-func quantities(values map[corev1.ResourceName]int64) corev1.ResourceList {
-	l := corev1.ResourceList{}
+func quantities(values map[corev1.ResourceName]int64) v1alpha1.ResourceList {
+	l := v1alpha1.ResourceList{}
 	for name, value := range values {
 		l[name] = *resource.NewQuantity(value, resource.DecimalSI)
 		if name == "cpu" {

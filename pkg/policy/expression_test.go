@@ -25,6 +25,7 @@ func TestExpressionsThatCompile(t *testing.T) {
 		`int(claims.run_attempt) <= 3`,
 		`claims.repository.replace('-', '_').replace('/', '--') == 'shop--api'`,
 		`(claims.team + '/' + claims.name).indexOf('shop') == 0`,
+		`groups.filter(g, g != 'a').filter(g, g != 'b').filter(g, g != 'c').exists(g, g.lowerAscii() == 'x')`,
 	} {
 		if _, err := compileExpression(compiler(t).caller, text, cel.BoolType); err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -44,7 +45,9 @@ func TestExpressionsThatAreRefused(t *testing.T) {
 		"too long":                         {`'` + strings.Repeat("x", 2048) + `' == ''`, "has 2056 bytes; write it in at most 2048"},
 		"too deep":                         {strings.Repeat("!(", 500) + "true" + strings.Repeat(")", 500), "expression recursion limit exceeded: 50; correct the expression"},
 
-		"a pattern that takes long to compile":          {`user.matches('` + strings.Repeat("x{1000}", 200) + `')`, costs},
+		"text that grows by replacements in a chain of loops": {`[claims.ref]` + strings.Repeat(".map(x, x.replace('', '12345678'))", 4) + `.exists(x, x.lowerAscii() == '')`, costs},
+		"a pattern that takes long to compile": {`user.matches('` + strings.Repeat("x{1000}", 200) + `')`,
+			"has a pattern of 600602 steps and at most 5000 are taken: use smaller repetitions"},
 		"a loop within a loop":                          {`groups.exists(a, groups.exists(b, a == b + 'x'))`, costs},
 		"a search of each group for a claim":            {`groups.exists(g, g.contains(claims.team))`, costs},
 		"a short pattern of many instructions":          {`groups.exists(g, g.matches('(a{900})'))`, costs},
@@ -120,6 +123,9 @@ func TestExpressionsFailOnCallersBeyondTheBounds(t *testing.T) {
 				t.Errorf("%v, want %s", m, test.want)
 			}
 		})
+	}
+	if _, err := (&variables{workload: long}).of(&Caller{}); err == nil || err.Error() != "expressions see names of at most 1024 bytes" {
+		t.Errorf("a long workload: %v", err)
 	}
 	largest := Caller{User: long[1:], Groups: many[1:], Claims: claims}
 	s := compile(t, "p", "subjects: [{expression: 'true'}]"+rest).subjects[0]

@@ -101,6 +101,10 @@ func (e *estimator) growByReplace(args []ast.Expr) error {
 	return nil
 }
 
+// maxPattern bounds what one regular expression compiles to, whatever it's
+// matched against: the compiled form is kept, at some forty bytes a step.
+const maxPattern = 5_000
+
 // addPattern notes how many steps a regular expression takes per character.
 func (e *estimator) addPattern(pattern ast.Expr) error {
 	text, ok := literal(pattern)
@@ -111,7 +115,11 @@ func (e *estimator) addPattern(pattern ast.Expr) error {
 	if err != nil {
 		return fmt.Errorf("has a pattern that isn't RE2: %w", err)
 	}
-	e.patterns[pattern.ID()] = max(patternSize(re), uint64(len(text)))
+	size := max(patternSize(re), uint64(len(text)))
+	if size > maxPattern {
+		return fmt.Errorf("has a pattern of %d steps and at most %d are taken: use smaller repetitions", size, maxPattern)
+	}
+	e.patterns[pattern.ID()] = size
 	return nil
 }
 

@@ -161,7 +161,7 @@ credential: {serviceAccountName: deployer}
 
 func TestCompileReadsTheSettings(t *testing.T) {
 	p := compile(t, "p", `
-subjects: [{issuer: https://ci.example}, {users: [ann]}, {issuer: https://a.example, subject: s}, {issuer: https://ci.example, subject: s}]
+subjects: [{issuer: https://ci.example}, {users: [ann]}, {issuer: https://ci.example, subject: s}, {issuer: https://a.example, subject: s}]
 clusterSelector: {matchLabels: {tier: apps}, matchExpressions: [{key: env, operator: NotIn, values: [prod]}]}
 strategy: Sticky
 allowDark: true

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 
@@ -103,7 +104,13 @@ func (s *Set) Govern(c Caller, workload string) (Result, *refusal.Refusal) {
 			break
 		}
 		p := candidate.policy
-		if p == seen || !p.workloads.match(workload) || !candidate.subject.mismatch(&c, &v).none() {
+		if p == seen || !p.workloads.match(workload) {
+			continue
+		}
+		if m := candidate.subject.mismatch(&c, &v); !m.none() {
+			if _, beyond := errors.AsType[*boundsError](m.err); beyond {
+				return Result{}, undecidable(c, p, m.err)
+			}
 			continue
 		}
 		if r.Policy == nil {
@@ -117,6 +124,13 @@ func (s *Set) Govern(c Caller, workload string) (Result, *refusal.Refusal) {
 		return Result{}, s.refuse(c, workload)
 	}
 	return r, nil
+}
+
+// undecidable refuses a caller that a policy's expression can't be asked about.
+// To pass over the policy would let the caller choose a wider one, by a claim
+// that it made long.
+func undecidable(c Caller, p *Policy, cause error) *refusal.Refusal {
+	return refusal.New(refusal.NoPolicy, "policy %q can't be decided for %s: %s; send shorter or fewer claims", p.Name, c, cause).Because(cause)
 }
 
 // refuse says who was refused, and whether another workload would help.

@@ -52,7 +52,7 @@ func makeVariables(c Caller, workload string) (map[string]any, error) {
 		delete(lists, claimSubject)
 	}
 	if err := checkBounds(c, workload, lists); err != nil {
-		return nil, err
+		return nil, &boundsError{err}
 	}
 	single := make(map[string]string, len(lists))
 	for name, values := range lists {
@@ -65,6 +65,11 @@ func makeVariables(c Caller, workload string) (map[string]any, error) {
 		variableWorkload: workload,
 	}, nil
 }
+
+// boundsError says that the caller is beyond what expressions see. No
+// expression can be asked about such a caller, so it can't be told either
+// which policy governs it.
+type boundsError struct{ error }
 
 func checkBounds(c Caller, workload string, claims map[string][]string) error {
 	if len(c.User) > maxValueLength || len(workload) > maxValueLength {

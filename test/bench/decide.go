@@ -196,8 +196,8 @@ func load(random *rand.Rand, now time.Time) *cellcastv1alpha1.CellCapacitySpec {
 }
 
 // amounts takes thousandths of a core, bytes and a number.
-func amounts(cpu, memory, pods int64) corev1.ResourceList {
-	return corev1.ResourceList{
+func amounts(cpu, memory, pods int64) cellcastv1alpha1.ResourceList {
+	return cellcastv1alpha1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(cpu, resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI),
 		corev1.ResourcePods:   *resource.NewQuantity(pods, resource.DecimalSI),

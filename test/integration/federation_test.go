@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -46,7 +47,7 @@ func whoAmI(ctx context.Context, client kubernetes.Interface) (string, error) {
 func TestAHubTokenOfOneCellIsWorthlessAtAnother(t *testing.T) {
 	require(t)
 	eu, us := hub.Cell("prod-eu"), hub.Cell("prod-us")
-	token, err := hub.Hub.Token(t.Context(), world.Namespace, world.HubServiceAccount, 10*60*1e9, eu.Audience)
+	token, err := hub.Hub.Token(t.Context(), world.Namespace, world.HubServiceAccount, 10*time.Minute, eu.Audience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +56,19 @@ func TestAHubTokenOfOneCellIsWorthlessAtAnother(t *testing.T) {
 	}
 	if who, err := whoAmI(t.Context(), as(t, us, token)); !apierrors.IsUnauthorized(err) {
 		t.Errorf("another cell knows %q: %v", who, err)
+	}
+}
+
+// Whoever held the hub's identity for a moment must not keep the cells.
+func TestAHubTokenThatLivesLongIsWorthless(t *testing.T) {
+	require(t)
+	cell := hub.Cell("prod-eu")
+	token, err := hub.Hub.Token(t.Context(), world.Namespace, world.HubServiceAccount, 2*time.Hour, cell.Audience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if who, err := whoAmI(t.Context(), as(t, cell, token)); !apierrors.IsUnauthorized(err) {
+		t.Errorf("the cell knows %q: %v", who, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -160,7 +161,7 @@ func TestFromPodsOnACellToThePlacement(t *testing.T) {
 	require(t)
 	client := doors(t, nil)["direct"]
 	for i := range 8 {
-		if err := hub.Cell("prod-eu").AddPod(t.Context(), "load", fmt.Sprintf("pod-%d", i), "node-1", quantities("cpu", "1", "memory", "1Gi")); err != nil {
+		if err := hub.Cell("prod-eu").AddPod(t.Context(), "load", fmt.Sprintf("pod-%d", i), "node-1", corev1.ResourceList(quantities("cpu", "1", "memory", "1Gi"))); err != nil {
 			t.Fatal(err)
 		}
 	}

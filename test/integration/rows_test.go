@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 )
 
@@ -21,8 +22,8 @@ func stranger(name string, labels map[string]string) *registryv1alpha1.Cluster {
 	return row
 }
 
-func quantities(pairs ...string) corev1.ResourceList {
-	list := corev1.ResourceList{}
+func quantities(pairs ...string) cellcastv1alpha1.ResourceList {
+	list := cellcastv1alpha1.ResourceList{}
 	for i := 0; i < len(pairs); i += 2 {
 		list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
 	}

@@ -255,6 +255,7 @@ func TestARequestThatIsNotWellFormedIsRefused(t *testing.T) {
 		"a field given twice":    {`{"apiVersion":"cellcast.io/v1alpha1","kind":"Placement","spec":{"workload":"payments/api","dark":true,"dark":false}}`, http.StatusBadRequest, "duplicate field"},
 		"no JSON":                {`{`, http.StatusBadRequest, ""},
 		"another kind":           {`{"apiVersion":"cellcast.io/v1alpha1","kind":"CellToken","spec":{"workload":"a"}}`, http.StatusBadRequest, ""},
+		"a quantity that takes hours to round": {`{"apiVersion":"cellcast.io/v1alpha1","kind":"Placement","spec":{"workload":"payments/api","resources":{"cpu":"1e-2000000000"}}}`, http.StatusBadRequest, "out of range"},
 		"a quantity that is NaN": {`{"apiVersion":"cellcast.io/v1alpha1","kind":"Placement","spec":{"workload":"payments/api","resources":{"cpu":"NaN"}}}`, http.StatusBadRequest, ""},
 	}
 	for sentence, tt := range tests {
@@ -268,5 +269,18 @@ func TestARequestThatIsNotWellFormedIsRefused(t *testing.T) {
 				t.Errorf("the answer is no Status: %.300s", answer)
 			}
 		})
+	}
+}
+
+func TestAQueryThatCannotBeReadIsNotDropped(t *testing.T) {
+	require(t)
+	repository := unique(t)
+	policy(t, repository, nil)
+	signed, err := hub.Token(repository, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, answer := post(t, placementsPath+"?dryRun=All;x=1", signed, question); code != http.StatusBadRequest {
+		t.Errorf("got %d: a request for a dry run minted: %.200s", code, answer)
 	}
 }

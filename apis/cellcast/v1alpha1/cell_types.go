@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -118,12 +117,12 @@ type CellCapacitySpec struct {
 	// allocatable is the sum over those nodes. With at least one node, cpu,
 	// memory and pods must be in it, above zero. At most 64 resources.
 	// +optional
-	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+	Allocatable ResourceList `json:"allocatable,omitempty"`
 
 	// requested is the sum of the requests of the pods that are not terminal,
 	// counted as the scheduler counts them. Only resources of allocatable.
 	// +optional
-	Requested corev1.ResourceList `json:"requested,omitempty"`
+	Requested ResourceList `json:"requested,omitempty"`
 }
 
 // CellCapacityStatus is the hub's receipt of a report.

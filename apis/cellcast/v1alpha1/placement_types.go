@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -51,7 +50,7 @@ type PlacementSpec struct {
 	// (cpu, memory, pods, or an extended resource such as nvidia.com/gpu).
 	// Where set, only a cell with room for them is chosen.
 	// +optional
-	Resources corev1.ResourceList `json:"resources,omitempty"`
+	Resources ResourceList `json:"resources,omitempty"`
 
 	// explain asks for status.candidates: why each cell was or wasn't chosen.
 	// +optional

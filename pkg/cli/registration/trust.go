@@ -68,6 +68,11 @@ func (h Hub) Authentication(audience string) AuthenticationConfiguration {
 			ClaimValidationRules: []ClaimValidationRule{{
 				Expression: "claims.sub == " + strconv.Quote(sub),
 				Message:    fmt.Sprintf("only %s of the hub is trusted", h.ServiceAccount),
+			}, {
+				// The hub asks for half an hour. Whoever got hold of it once and
+				// asked its API server for ten years must not keep the cells.
+				Expression: "claims.exp - claims.iat <= 3600",
+				Message:    "the hub's tokens live for an hour at most",
 			}},
 			ClaimMappings: ClaimMappings{Username: PrefixedClaim{Claim: "sub", Prefix: UserPrefix}},
 		}},

@@ -83,7 +83,6 @@ func (s *Storage) Create(ctx context.Context, obj runtime.Object, _ rest.Validat
 		return nil, err
 	}
 	record := c.Record(audit.EventPlacement)
-	record.Workload = question.Spec.Workload
 	record.DryRun = options != nil && dryrun.IsDryRun(options.DryRun)
 
 	answer, err := s.place(ctx, c, question, &record)
@@ -126,6 +125,7 @@ func (s *Storage) decide(c call.Call, spec cellcastv1alpha1.PlacementSpec, recor
 	if refused != nil {
 		return decision{}, refused
 	}
+	record.Workload = request.Workload // valid: what was sent for a name may be a secret
 	view := s.View()
 	governing, refused := view.Policies.Govern(c.Caller.Caller, request.Workload)
 	if refused != nil {
@@ -149,7 +149,7 @@ func (s *Storage) decide(c call.Call, spec cellcastv1alpha1.PlacementSpec, recor
 		Cell: chosen.Cell, Policy: p, Workload: request.Workload, Scope: scope, TTL: ttl,
 	})
 	if refused != nil {
-		s.Release(chosen.Reservation, c.Started)
+		s.Release(chosen.Reservation, s.Now())
 		return decision{}, refused
 	}
 	return decision{chosen, issue}, nil

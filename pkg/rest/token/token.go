@@ -68,7 +68,7 @@ func (s *Storage) Create(ctx context.Context, name string, obj runtime.Object, _
 		return nil, err
 	}
 	record := c.Record(audit.EventPlacement)
-	record.Workload, record.Cell = question.Spec.Workload, name
+	record.Cell = name
 	record.DryRun = options != nil && dryrun.IsDryRun(options.DryRun)
 
 	issue, err := s.check(c, name, question, &record)
@@ -103,6 +103,7 @@ func (s *Storage) check(c call.Call, name string, question *cellcastv1alpha1.Cel
 	if refused != nil {
 		return credential.Issue{}, refused
 	}
+	record.Workload = spec.Workload // valid: what was sent for a name may be a secret
 	view := s.View()
 	governing, refused := view.Policies.Govern(c.Caller.Caller, spec.Workload)
 	if refused != nil {
