@@ -250,13 +250,13 @@ func TestARequestThatIsNotWellFormedIsRefused(t *testing.T) {
 		want int
 		text string
 	}{
-		"ten megabytes":          {`{"apiVersion":"cellcast.io/v1alpha1","kind":"Placement","spec":{"workload":"` + strings.Repeat("a", 10<<20) + `"}}`, http.StatusRequestEntityTooLarge, ""},
-		"a misspelt field":       {`{"apiVersion":"cellcast.io/v1alpha1","kind":"Placement","spec":{"workload":"payments/api","drak":true}}`, http.StatusBadRequest, "spec.drak"},
-		"a field given twice":    {`{"apiVersion":"cellcast.io/v1alpha1","kind":"Placement","spec":{"workload":"payments/api","dark":true,"dark":false}}`, http.StatusBadRequest, "duplicate field"},
-		"no JSON":                {`{`, http.StatusBadRequest, ""},
-		"another kind":           {`{"apiVersion":"cellcast.io/v1alpha1","kind":"CellToken","spec":{"workload":"a"}}`, http.StatusBadRequest, ""},
+		"ten megabytes":                        {`{"apiVersion":"cellcast.io/v1alpha1","kind":"Placement","spec":{"workload":"` + strings.Repeat("a", 10<<20) + `"}}`, http.StatusRequestEntityTooLarge, ""},
+		"a misspelt field":                     {`{"apiVersion":"cellcast.io/v1alpha1","kind":"Placement","spec":{"workload":"payments/api","drak":true}}`, http.StatusBadRequest, "spec.drak"},
+		"a field given twice":                  {`{"apiVersion":"cellcast.io/v1alpha1","kind":"Placement","spec":{"workload":"payments/api","dark":true,"dark":false}}`, http.StatusBadRequest, "duplicate field"},
+		"no JSON":                              {`{`, http.StatusBadRequest, ""},
+		"another kind":                         {`{"apiVersion":"cellcast.io/v1alpha1","kind":"CellToken","spec":{"workload":"a"}}`, http.StatusBadRequest, ""},
 		"a quantity that takes hours to round": {`{"apiVersion":"cellcast.io/v1alpha1","kind":"Placement","spec":{"workload":"payments/api","resources":{"cpu":"1e-2000000000"}}}`, http.StatusBadRequest, "out of range"},
-		"a quantity that is NaN": {`{"apiVersion":"cellcast.io/v1alpha1","kind":"Placement","spec":{"workload":"payments/api","resources":{"cpu":"NaN"}}}`, http.StatusBadRequest, ""},
+		"a quantity that is NaN":               {`{"apiVersion":"cellcast.io/v1alpha1","kind":"Placement","spec":{"workload":"payments/api","resources":{"cpu":"NaN"}}}`, http.StatusBadRequest, ""},
 	}
 	for sentence, tt := range tests {
 		t.Run(sentence, func(t *testing.T) {
