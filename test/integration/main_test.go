@@ -66,6 +66,11 @@ func run(m *testing.M) int {
 		fmt.Printf("the fleet didn't start; its logs are in %s/logs\n%v\n", dir, err)
 		return 1
 	}
+	// An interrupt ends the fleet; no test could go on without it.
+	context.AfterFunc(ctx, func() {
+		_ = hub.Stop()
+		os.Exit(1)
+	})
 	code := m.Run()
 	if err := hub.Stop(); err != nil {
 		fmt.Println(err)

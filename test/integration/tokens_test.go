@@ -8,9 +8,11 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -140,33 +142,27 @@ func TestTenThousandJunkTokensCostNoKeyFetchAndNoTokenReview(t *testing.T) {
 		t.Fatal(err)
 	}
 	const total, workers = 10_000, 8
-	jobs, failures := make(chan int), make(chan error, workers)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	began := time.Now()
+	var sent atomic.Int64
+	senders, ctx := errgroup.WithContext(ctx)
 	for range workers {
-		go func() {
-			for i := range jobs {
+		senders.Go(func() error {
+			for i := sent.Add(1); i <= total; i = sent.Add(1) {
 				bearer := fmt.Sprintf("junk-%d", i)
 				if i%2 == 0 {
 					bearer = unknownKey
 				}
 				if err := unauthorized(ctx, client, config.Host+placementsPath, bearer); err != nil {
-					failures <- err
-					return
+					return err
 				}
 			}
-			failures <- nil
-		}()
+			return nil
+		})
 	}
-	for i := range total {
-		jobs <- i
-	}
-	close(jobs)
-	for range workers {
-		if err := <-failures; err != nil {
-			t.Fatal(err)
-		}
+	if err := senders.Wait(); err != nil {
+		t.Fatal(err)
 	}
 	elapsed := time.Since(began)
 	after := hub.CI.Fetches()
