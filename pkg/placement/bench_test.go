@@ -20,43 +20,43 @@ func fleetSizes() []int { return []int{100, 1_000, 10_000, 100_000} }
 // BenchmarkDecide is the ordinary case: unequal cells with unequal loads, and
 // requests that say what they need.
 func BenchmarkDecide(b *testing.B) {
-	benchmark(b, unequal(), registry.StrategyLeastLoaded, stated, false)
+	benchmark(b, unequal, registry.StrategyLeastLoaded, stated, false)
 }
 
 // BenchmarkDecideUnstated is the same for requests that don't say it.
 func BenchmarkDecideUnstated(b *testing.B) {
-	benchmark(b, unequal(), registry.StrategyLeastLoaded, "", false)
+	benchmark(b, unequal, registry.StrategyLeastLoaded, "", false)
 }
 
 // BenchmarkDecideIdle is a fleet of equal and empty cells: all of them tie.
 func BenchmarkDecideIdle(b *testing.B) {
-	benchmark(b, idle(), registry.StrategyLeastLoaded, stated, false)
+	benchmark(b, idle, registry.StrategyLeastLoaded, stated, false)
 }
 
-// BenchmarkDecideSettled is a fleet that placements have filled evenly, so that
-// every cell is nearly as good as the best.
+// BenchmarkDecideSettled is a fleet that placements have filled evenly: every
+// cell is nearly as good as the best.
 func BenchmarkDecideSettled(b *testing.B) {
-	benchmark(b, settled(), registry.StrategyLeastLoaded, stated, false)
+	benchmark(b, settled, registry.StrategyLeastLoaded, stated, false)
 }
 
 func BenchmarkDecideSticky(b *testing.B) {
-	benchmark(b, unequal(), registry.StrategySticky, stated, false)
+	benchmark(b, unequal, registry.StrategySticky, stated, false)
 }
 
 func BenchmarkDecideRoundRobin(b *testing.B) {
-	benchmark(b, unequal(), registry.StrategyRoundRobin, stated, false)
+	benchmark(b, unequal, registry.StrategyRoundRobin, stated, false)
 }
 
 // BenchmarkDecideExplain includes the trace of every cell.
 func BenchmarkDecideExplain(b *testing.B) {
-	benchmark(b, unequal(), registry.StrategyLeastLoaded, stated, true)
+	benchmark(b, unequal, registry.StrategyLeastLoaded, stated, true)
 }
 
 // BenchmarkPlace includes the reservation, which the next decision sees.
 func BenchmarkPlace(b *testing.B) {
 	for _, cells := range fleetSizes() {
 		b.Run(fmt.Sprintf("cells=%d", cells), func(b *testing.B) {
-			w, permissions, requests := benchmarkWorld(b, cells, unequal(), registry.StrategyLeastLoaded, "")
+			w, permissions, requests := benchmarkWorld(b, cells, unequal, registry.StrategyLeastLoaded, "")
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				if _, refused := w.engine.Place(requests[i%len(requests)], permissions[i%len(permissions)], noon); refused != nil {
@@ -70,10 +70,10 @@ func BenchmarkPlace(b *testing.B) {
 // stated is what a request of the benchmarks needs.
 const stated = "cpu=500m memory=1Gi pods=2"
 
-func benchmark(b *testing.B, shape shape, strategy registry.Strategy, resources string, explain bool) {
+func benchmark(b *testing.B, draw shape, strategy registry.Strategy, resources string, explain bool) {
 	for _, cells := range fleetSizes() {
 		b.Run(fmt.Sprintf("cells=%d", cells), func(b *testing.B) {
-			w, permissions, requests := benchmarkWorld(b, cells, shape, strategy, resources)
+			w, permissions, requests := benchmarkWorld(b, cells, draw, strategy, resources)
 			for i := range requests {
 				requests[i].Explain = explain
 			}
@@ -87,7 +87,7 @@ func benchmark(b *testing.B, shape shape, strategy registry.Strategy, resources 
 	}
 }
 
-func benchmarkWorld(b *testing.B, cells int, shape shape, strategy registry.Strategy, resources string) (*world, []*Permission, []Request) {
+func benchmarkWorld(b *testing.B, cells int, draw shape, strategy registry.Strategy, resources string) (*world, []*Permission, []Request) {
 	w := newWorld(b)
 	for i := range cells {
 		row := &registry.Cluster{Spec: registry.ClusterSpec{State: registry.StateLive}}
@@ -97,7 +97,7 @@ func benchmarkWorld(b *testing.B, cells int, shape shape, strategy registry.Stra
 	w.engine.Register(w.rows)
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, row := range w.rows {
-		size, load := shape.draw(random)
+		size, load := draw(random)
 		w.observe(row.Name, noon, &v1alpha1.CellCapacitySpec{
 			Sequence: 1, ObservedAt: metav1.NewMicroTime(noon), Nodes: 3,
 			Allocatable: scaled(size, 1), Requested: scaled(size, load),
@@ -114,7 +114,6 @@ func benchmarkWorld(b *testing.B, cells int, shape shape, strategy registry.Stra
 			b.Fatal(refused)
 		}
 	}
-	shape.fill(w)
 	return w, permissions, requests
 }
 
@@ -127,35 +126,20 @@ func scaled(size, part float64) v1alpha1.ResourceList {
 	}
 }
 
-// shape is how a fleet is made and filled.
-type shape struct {
-	draw func(*rand.Rand) (size, load float64)
-	fill func(*world)
-}
+// shape draws a cell: its size, and how much of it is requested.
+type shape func(*rand.Rand) (size, load float64)
 
-func idle() shape {
-	return shape{func(*rand.Rand) (size, load float64) { return 1, 0 }, func(*world) {}}
-}
+func idle(*rand.Rand) (size, load float64) { return 1, 0 }
 
-func unequal() shape { return shape{drawUnequal, func(*world) {}} }
+func unequal(r *rand.Rand) (size, load float64) { return 1 + 15*r.Float64(), 0.9 * r.Float64() }
 
-func settled() shape { return shape{drawUnequal, fillEvenly} }
-
-func drawUnequal(r *rand.Rand) (size, load float64) { return 1 + 15*r.Float64(), 0.9 * r.Float64() }
-
-// fillEvenly places until the emptiest cells are as full as the others.
-func fillEvenly(w *world) {
-	p := permission(w.t, "*", registry.StrategyLeastLoaded, false)
-	for i := range 10 * len(w.rows) {
-		w.place(p, fmt.Sprintf("filler-%d", i), "cpu=16 memory=60Gi pods=250")
-	}
-}
+func settled(r *rand.Rand) (size, load float64) { return 1 + 15*r.Float64(), 0.6 + 0.01*r.Float64() }
 
 // BenchmarkRegister is what a change of a row costs, outside of any request.
 func BenchmarkRegister(b *testing.B) {
 	for _, cells := range fleetSizes() {
 		b.Run(fmt.Sprintf("cells=%d", cells), func(b *testing.B) {
-			w, _, _ := benchmarkWorld(b, cells, idle(), registry.StrategyLeastLoaded, "")
+			w, _, _ := benchmarkWorld(b, cells, idle, registry.StrategyLeastLoaded, "")
 			for b.Loop() {
 				w.engine.Register(w.rows)
 			}

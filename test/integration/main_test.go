@@ -20,6 +20,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
@@ -35,6 +37,7 @@ var hub *fleet.Fleet
 const ceiling = 45 * time.Minute
 
 func TestMain(m *testing.M) {
+	ctrllog.SetLogger(klog.Background())
 	os.Exit(run(m))
 }
 
