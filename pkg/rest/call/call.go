@@ -4,6 +4,7 @@ package call
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -78,7 +79,12 @@ func (c Call) Answer(ctx context.Context, err error) error {
 	case r == nil:
 		klog.FromContext(ctx).Error(err, "A request failed", "request", c.ID)
 	case r.Unwrap() != nil:
-		klog.FromContext(ctx).Info("A request was refused", "request", c.ID, "code", r.Code, "cause", r.Unwrap())
+		klog.FromContext(ctx).Info("A request was refused", "request", c.ID, "code", r.Code, "cause", cut(r.Unwrap()))
 	}
 	return refusal.ToAPI(err, c.ID)
 }
+
+// maxCause bounds what the log keeps of a cause, which may be a cell's own text.
+const maxCause = 1 << 10
+
+func cut(cause error) string { return fmt.Sprintf("%.*s", maxCause, cause.Error()) }

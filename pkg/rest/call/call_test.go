@@ -1,0 +1,70 @@
+package call
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/authentication/user"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"cellcast.io/cellcast/pkg/audit"
+	"cellcast.io/cellcast/pkg/caller"
+	"cellcast.io/cellcast/pkg/refusal"
+)
+
+func TestFromNeedsAnIdentity(t *testing.T) {
+	if _, err := From(t.Context(), time.Now()); !apierrors.IsUnauthorized(err) {
+		t.Errorf("got %v, want 401", err)
+	}
+	ctx := genericapirequest.WithUser(t.Context(), &user.DefaultInfo{Name: "dana", Groups: []string{"developers"}})
+	c, err := From(ctx, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.ID == "" || c.Caller.Class != caller.ClassHubUser || c.Caller.User != "dana" {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestEndTellsARefusalFromAFault(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for sentence, tt := range map[string]struct {
+		err     error
+		outcome audit.Outcome
+		code    refusal.Code
+	}{
+		"no error":  {nil, audit.OutcomeAllowed, ""},
+		"a refusal": {refusal.New(refusal.NoPolicy, "no"), audit.OutcomeRefused, refusal.NoPolicy},
+		"a fault":   {errors.New("boom"), audit.OutcomeFailed, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var record audit.Record
+			End(&record, tt.err, noon, noon.Add(1500*time.Microsecond))
+			if record.Outcome != tt.outcome || record.Refusal != tt.code || record.DurationMS != 1.5 {
+				t.Errorf("got %+v", record)
+			}
+			if strings.Contains(record.Message, "boom") {
+				t.Error("the trail repeats a fault")
+			}
+		})
+	}
+}
+
+func TestAnswerHidesAFault(t *testing.T) {
+	c := Call{ID: "id-1"}
+	if got := c.Answer(t.Context(), errors.New("dial tcp 10.1.2.3")); strings.Contains(got.Error(), "10.1.2.3") || !strings.Contains(got.Error(), "id-1") {
+		t.Errorf("got %v", got)
+	}
+	if got := c.Answer(t.Context(), nil); got != nil {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestCutBoundsACellsOwnText(t *testing.T) {
+	if got := cut(errors.New(strings.Repeat("x", 1<<20))); len(got) != maxCause {
+		t.Errorf("%d bytes are logged", len(got))
+	}
+}
