@@ -70,7 +70,7 @@ func (s *Server) questions() questions {
 			View: s.registry.View, Capacity: s.index, SeesAll: s.seesAll, Now: s.clock.Now,
 		},
 		cellCapacity: &capacity.Storage{Index: s.index, Audit: s.audit, Now: s.clock.Now},
-		cellToken:    &token.Storage{View: s.registry.View, Issuer: issuer, Audit: s.audit, Now: s.clock.Now},
+		cellToken:    &token.Storage{View: s.registry.View, Engine: s.engine, Issuer: issuer, Audit: s.audit, Now: s.clock.Now},
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/dryrun"
@@ -22,6 +21,7 @@ import (
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/audit"
+	"cellcast.io/cellcast/pkg/placement"
 	"cellcast.io/cellcast/pkg/policy"
 	"cellcast.io/cellcast/pkg/refusal"
 	"cellcast.io/cellcast/pkg/registry"
@@ -29,10 +29,16 @@ import (
 	"cellcast.io/cellcast/pkg/rest/credential"
 )
 
+// Engine knows which cells a policy permits and which take placements.
+type Engine interface {
+	Admit(cell string, dark bool, p *placement.Permission) (*registryv1alpha1.Cluster, *refusal.Refusal)
+}
+
 // Storage mints for named cells.
 type Storage struct {
 	// View returns the rows as they are now.
 	View   func() *registry.View
+	Engine Engine
 	Issuer *credential.Issuer
 	Audit  audit.Sink
 	Now    func() time.Time
@@ -111,11 +117,12 @@ func (s *Storage) check(c call.Call, name string, question *cellcastv1alpha1.Cel
 	}
 	p := governing.Policy
 	record.Policy, record.Specificity = p.Name, governing.Specificity
-	cell, refused := permitted(view, p, name)
-	if refused != nil {
-		return credential.Issue{}, refused
+	if !p.AllowCellSelection {
+		return credential.Issue{}, refusal.New(refusal.CellChoiceNotPermitted,
+			"policy %q doesn't let its callers name the cell; create a placement and take the cell that it answers", p.Name)
 	}
-	if refused := accepting(cell, p, spec.Dark); refused != nil {
+	cell, refused := s.Engine.Admit(name, spec.Dark, view.Permission(p))
+	if refused != nil {
 		return credential.Issue{}, refused
 	}
 	scope, refused := p.Scope(c.Caller.Caller, spec.Workload)
@@ -127,30 +134,4 @@ func (s *Storage) check(c call.Call, name string, question *cellcastv1alpha1.Cel
 		return credential.Issue{}, refused
 	}
 	return issue, nil
-}
-
-// permitted returns the cell when the policy lets the caller choose it. A cell
-// outside the policy and one that doesn't exist are refused alike.
-func permitted(view *registry.View, p *policy.Policy, name string) (*registryv1alpha1.Cluster, *refusal.Refusal) {
-	cell, ok := view.Cluster(name)
-	switch {
-	case !p.AllowCellSelection:
-		return nil, refusal.New(refusal.CellChoiceNotPermitted,
-			"policy %q doesn't let its callers name the cell; create a placement and take the cell that it answers", p.Name)
-	case !ok || !p.Selector.Matches(labels.Set(cell.Labels)):
-		return nil, refusal.New(refusal.CellChoiceNotPermitted, "policy %q permits no cell %.64q", p.Name, name)
-	default:
-		return cell, nil
-	}
-}
-
-// accepting refuses what the cell's state does.
-func accepting(cell *registryv1alpha1.Cluster, p *policy.Policy, dark bool) *refusal.Refusal {
-	if dark && !p.AllowDark {
-		return refusal.New(refusal.DarkNotPermitted, "the request asks for a dark cell, which policy %q doesn't permit", p.Name)
-	}
-	if !cell.Spec.State.AcceptsPlacement(dark) {
-		return refusal.New(refusal.NoEligibleCells, "cell %q is %s and takes no placement of this kind", cell.Name, cell.Spec.State)
-	}
-	return nil
 }
