@@ -34,6 +34,14 @@ var cells = []struct {
 func start(ctx context.Context, detach bool) (*world.World, error) {
 	began := time.Now()
 	fmt.Println("demo: starting a hub and three cells: etcd, four kube-apiservers, the hub and three agents; about a minute")
+	// Of a fleet that isn't whole any more, nothing must stay behind.
+	ended, err := world.StopDetached(ctx, folder)
+	if err != nil {
+		return nil, err
+	}
+	if len(ended) > 0 {
+		fmt.Printf("demo: stopped the %d processes that were left of an earlier fleet\n", len(ended))
+	}
 	if err := os.RemoveAll(folder); err != nil {
 		return nil, err
 	}

@@ -24,9 +24,15 @@ func hand(ctx context.Context, w *world.World) error {
 	if err != nil {
 		return err
 	}
+	if _, err := hub.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "developers-place"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"cellcast.io"}, Resources: []string{"placements"}, Verbs: []string{"create"}}},
+	}, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("letting developers place: %w", err)
+	}
 	if _, err := hub.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "developers-place"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cellcast-placer"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "developers-place"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "developers"}},
 	}, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("letting developers place: %w", err)

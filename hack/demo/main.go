@@ -82,7 +82,10 @@ The fleet is up; make demo-down stops it. To use it:
   cellcast cells
   cellcast place payments/api --explain
 
-The first two exports are the hub's administrator; the third is the pipeline, which comes by the direct door.
+The first two exports are the hub's administrator; the third is the pipeline, which comes by the direct door and
+wins over KUBECONFIG. As a developer of the hub, through its API server:
+
+  kubectl create placement web/shop --kubeconfig %[1]s/%[2]s/user.kubeconfig
 `, dir, folder)
 	return nil
 }

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 
@@ -8,6 +9,19 @@ import (
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 )
+
+// drained is a body that is read to its end before it's closed, also where it
+// was refused for its size: over HTTP/2 the client would else see its stream
+// cut, and no answer.
+type drained struct{ io.ReadCloser }
+
+// maxDrained is how much of a body is read for that alone.
+const maxDrained = 16 << 20
+
+func (d drained) Close() error {
+	_, _ = io.CopyN(io.Discard, d.ReadCloser, maxDrained)
+	return d.ReadCloser.Close()
+}
 
 // withStrictDecoding makes every create of the group refuse unknown and
 // duplicate fields, whatever the client asks for, and a query that can't be
@@ -25,6 +39,7 @@ func withStrictDecoding(handler http.Handler) http.Handler {
 			query.Set("fieldValidation", "Strict")
 			r = r.Clone(r.Context())
 			r.URL.RawQuery = query.Encode()
+			r.Body = drained{r.Body}
 		}
 		handler.ServeHTTP(w, r)
 	})
