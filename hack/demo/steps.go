@@ -19,8 +19,8 @@ type step struct {
 	says, lacks []string
 }
 
-// script is the demo. $HUB, $CELL… are files of the folder; the pipeline's
-// commands find the hub and its token in the environment.
+// script is the demo. The pipeline's commands find the hub and its token in the
+// environment; the others name their kubeconfig.
 func script() []step {
 	return []step{
 		{

@@ -70,11 +70,12 @@ func run(m *testing.M) int {
 		return 1
 	}
 	// An interrupt ends the fleet; no test could go on without it.
-	context.AfterFunc(ctx, func() {
+	forget := context.AfterFunc(ctx, func() {
 		_ = hub.Stop()
 		os.Exit(1)
 	})
 	code := m.Run()
+	forget()
 	if err := hub.Stop(); err != nil {
 		fmt.Println(err)
 		return 1
