@@ -83,8 +83,8 @@ func TestExitCodeAndAdviceOfEverythingElse(t *testing.T) {
 				"Check that the context is the hub's; if it is, cellcast isn't installed or isn't registered: kubectl get apiservice v1alpha1.cellcast.io\n" + id}},
 		"a server that is no hub": {workload: "missing", want: answerOf{1, "",
 			"Error: HUB serves no cellcast API\nCheck --hub: it's the URL of the hub's own port, without a path.\n" + id}},
-		"a hub that doesn't answer in time": {workload: "slow", args: []string{"--timeout", "50ms"}, want: answerOf{4, "",
-			"Error: the hub didn't answer: context deadline exceeded\nIt had 50ms (--timeout). Retry, or check the way to HUB.\n"}},
+		"a hub that doesn't answer in time": {workload: "slow", args: []string{"--timeout", "2s"}, want: answerOf{4, "",
+			"Error: the hub didn't answer: context deadline exceeded\nIt had 2s (--timeout). Retry, or check the way to HUB.\n"}},
 		"an answer that breaks off": {workload: "cut", want: answerOf{4, "",
 			"Error: the hub didn't answer: unexpected error when reading response body. Please retry. Original error: unexpected EOF\n" +
 				"Retry, or check the way to HUB.\n" + id}},
