@@ -18,12 +18,6 @@ import (
 	policywebhook "cellcast.io/cellcast/pkg/webhook/placementpolicy"
 )
 
-// The paths of the admission webhooks.
-const (
-	clusterAdmission = "/admission/clusters"
-	policyAdmission  = "/admission/placementpolicies"
-)
-
 // maxAdmissionBytes bounds what a webhook reads: a review holds the row before
 // and the row after, each at most as large as etcd takes.
 const maxAdmissionBytes = 4 << 20
@@ -31,7 +25,7 @@ const maxAdmissionBytes = 4 << 20
 // AdmissionPaths are the paths of the webhooks. Anyone may ask them, for an API
 // server that calls a webhook brings no credential. They answer about the row
 // that the request holds and change nothing.
-func AdmissionPaths() []string { return []string{clusterAdmission, policyAdmission} }
+func AdmissionPaths() []string { return []string{clusterwebhook.Path, policywebhook.Path} }
 
 // installAdmission serves the webhooks.
 func (s *Server) installAdmission(ctx context.Context, compiler *policy.Compiler) error {
@@ -40,8 +34,8 @@ func (s *Server) installAdmission(ctx context.Context, compiler *policy.Compiler
 		return err
 	}
 	handlers := map[string]admission.Handler{
-		clusterAdmission: clusterwebhook.NewHandler(clusterLister{s.registry}, own, auditor{s}),
-		policyAdmission:  policywebhook.NewHandler(compiler, s.config.TokenMaxTTL, auditor{s}),
+		clusterwebhook.Path: clusterwebhook.NewHandler(clusterLister{s.registry}, own, auditor{s}),
+		policywebhook.Path:  policywebhook.NewHandler(compiler, s.config.TokenMaxTTL, auditor{s}),
 	}
 	for path, handler := range handlers {
 		s.generic.Handler.NonGoRestfulMux.Handle(path,
