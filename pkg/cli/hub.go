@@ -75,17 +75,58 @@ func connect(at door.Door, timeout time.Duration, warnings io.Writer) (*hub, err
 	return h, err
 }
 
-// place creates a placement. A dry run decides and mints nothing.
+// place creates a placement. A dry run decides and mints nothing; otherwise the
+// credential is sealed on its way, and open in the answer.
 func (h *hub) place(ctx context.Context, spec cellcastv1alpha1.PlacementSpec, dryRun bool) (*cellcastv1alpha1.Placement, error) {
+	key, recipient, err := sealing(dryRun)
+	if err != nil {
+		return nil, err
+	}
+	spec.Recipient = recipient
+	question := &cellcastv1alpha1.Placement{Spec: spec}
+	answer := &cellcastv1alpha1.Placement{}
+	if err := h.ask(ctx, "", h.rest.Post().Resource("placements").VersionedParams(strict(dryRun), h.codec).Body(question), answer); err != nil {
+		return nil, err
+	}
+	answer.SetGroupVersionKind(cellcastv1alpha1.SchemeGroupVersion.WithKind("Placement"))
+	answer.Spec.Recipient = nil // it was for this one answer
+	return answer, unseal(key, answer.Status.Credential)
+}
+
+// token asks for a credential for the named cell, sealed on its way and open in
+// the answer.
+func (h *hub) token(ctx context.Context, cell string, spec cellcastv1alpha1.CellTokenSpec) (*cellcastv1alpha1.CellToken, error) {
+	key, recipient, err := sealing(false)
+	if err != nil {
+		return nil, err
+	}
+	spec.Recipient = recipient
+	question := &cellcastv1alpha1.CellToken{Spec: spec}
+	answer := &cellcastv1alpha1.CellToken{}
+	if err := h.ask(ctx, cell, h.rest.Post().Resource("cells").Name(cell).SubResource("token").VersionedParams(strict(false), h.codec).Body(question), answer); err != nil {
+		return nil, err
+	}
+	answer.SetGroupVersionKind(cellcastv1alpha1.SchemeGroupVersion.WithKind("CellToken"))
+	answer.Spec.Recipient = nil
+	return answer, unseal(key, answer.Status.Credential)
+}
+
+// revoke ends a revocable credential.
+func (h *hub) revoke(ctx context.Context, cell string, spec cellcastv1alpha1.CellRevocationSpec) (*cellcastv1alpha1.CellRevocation, error) {
+	question := &cellcastv1alpha1.CellRevocation{Spec: spec}
+	answer := &cellcastv1alpha1.CellRevocation{}
+	err := h.ask(ctx, cell, h.rest.Post().Resource("cells").Name(cell).SubResource("revocation").VersionedParams(strict(false), h.codec).Body(question), answer)
+	answer.SetGroupVersionKind(cellcastv1alpha1.SchemeGroupVersion.WithKind("CellRevocation"))
+	return answer, err
+}
+
+// strict makes the hub refuse a field that it doesn't know, and a dry run one.
+func strict(dryRun bool) *metav1.CreateOptions {
 	options := &metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
 	if dryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
-	question := &cellcastv1alpha1.Placement{Spec: spec}
-	answer := &cellcastv1alpha1.Placement{}
-	err := h.ask(ctx, "", h.rest.Post().Resource("placements").VersionedParams(options, h.codec).Body(question), answer)
-	answer.SetGroupVersionKind(cellcastv1alpha1.SchemeGroupVersion.WithKind("Placement"))
-	return answer, err
+	return options
 }
 
 // cells lists the cells that the caller may reach.

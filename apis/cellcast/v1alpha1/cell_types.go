@@ -14,6 +14,7 @@ import (
 // +genclient:onlyVerbs=get,list
 // +genclient:method=CreateCapacity,verb=create,subresource=capacity,input=CellCapacity,result=CellCapacity
 // +genclient:method=CreateToken,verb=create,subresource=token,input=CellToken,result=CellToken
+// +genclient:method=CreateRevocation,verb=create,subresource=revocation,input=CellRevocation,result=CellRevocation
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Cell struct {
 	metav1.TypeMeta `json:",inline"`
@@ -123,6 +124,13 @@ type CellCapacitySpec struct {
 	// counted as the scheduler counts them. Only resources of allocatable.
 	// +optional
 	Requested ResourceList `json:"requested,omitempty"`
+
+	// revocableNamespaces are the namespaces of the cell in which its agent ends
+	// credentials when their time is over. A revocable credential is issued for
+	// no other. At most 64.
+	// +optional
+	// +listType=set
+	RevocableNamespaces []string `json:"revocableNamespaces,omitempty"`
 }
 
 // CellCapacityStatus is the hub's receipt of a report.
@@ -168,6 +176,15 @@ type CellTokenSpec struct {
 	// dark says that the cell is meant to be DARK; see PlacementSpec.
 	// +optional
 	Dark bool `json:"dark,omitempty"`
+
+	// recipient is the public key to seal the token to; see PlacementSpec.
+	// +optional
+	Recipient *Recipient `json:"recipient,omitempty"`
+
+	// revocationNonce is by what the caller can revoke the credential; see
+	// PlacementSpec.
+	// +optional
+	RevocationNonce string `json:"revocationNonce,omitempty"`
 }
 
 // CellTokenStatus is the answer.
@@ -188,3 +205,54 @@ type CellTokenStatus struct {
 	// +optional
 	Credential *Credential `json:"credential,omitempty"`
 }
+
+// CellRevocation ends a revocable credential of a named cell at once, created
+// on cells/revocation by the caller whom the credential was issued to. The cell
+// refuses the token within 15 seconds, for that long it may remember having
+// accepted it. To revoke twice is no error.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type CellRevocation struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard object metadata; a name, where set, is the
+	// cell's.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is which credential.
+	Spec CellRevocationSpec `json:"spec"`
+
+	// status is what became of it.
+	// +optional
+	Status CellRevocationStatus `json:"status,omitempty"`
+}
+
+// CellRevocationSpec is which credential to end.
+type CellRevocationSpec struct {
+	// namespace is the credential's.
+	Namespace string `json:"namespace"`
+
+	// revocationNonce is the credential's.
+	RevocationNonce string `json:"revocationNonce"`
+}
+
+// CellRevocationStatus is what became of a revocation.
+type CellRevocationStatus struct {
+	// requestID joins this answer and the hub's audit records.
+	// +optional
+	RequestID string `json:"requestID,omitempty"`
+
+	// result is Revoked, or NotFound where no such credential of the caller's is
+	// alive: it was revoked before, its time is over, or there was none.
+	// +optional
+	Result RevocationResult `json:"result,omitempty"`
+}
+
+// RevocationResult is what became of a revocation.
+type RevocationResult string
+
+// The results.
+const (
+	RevocationRevoked  RevocationResult = "Revoked"
+	RevocationNotFound RevocationResult = "NotFound"
+)

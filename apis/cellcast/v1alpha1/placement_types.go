@@ -55,6 +55,36 @@ type PlacementSpec struct {
 	// explain asks for status.candidates: why each cell was or wasn't chosen.
 	// +optional
 	Explain bool `json:"explain,omitempty"`
+
+	// recipient is the public key to seal the credential's token to. With it the
+	// token is in status.credential.sealedToken, which only the holder of the
+	// private key can open; without it, whoever records the answer on its way
+	// has the token too, and a Warning says so.
+	// +optional
+	Recipient *Recipient `json:"recipient,omitempty"`
+
+	// revocationNonce is by what this caller can revoke the credential later
+	// (cells/revocation), where the policy makes it revocable: 22 to 64
+	// characters of A-Z, a-z, 0-9, '-' and '_', random, and never used before.
+	// Left out, the hub draws one; the answer holds it either way.
+	// +optional
+	RevocationNonce string `json:"revocationNonce,omitempty"`
+}
+
+// Recipient is a public key as a JWK (RFC 7517, RFC 7518 section 6.2) on the
+// curve P-256. A private key is refused.
+type Recipient struct {
+	// kty is EC.
+	KeyType string `json:"kty"`
+
+	// crv is P-256.
+	Curve string `json:"crv"`
+
+	// x is the x coordinate: 32 bytes in base64url without padding.
+	X string `json:"x"`
+
+	// y is the y coordinate: 32 bytes in base64url without padding.
+	Y string `json:"y"`
 }
 
 // PlacementStatus is the answer.
@@ -76,12 +106,14 @@ type PlacementStatus struct {
 	// +optional
 	Strategy string `json:"strategy,omitempty"`
 
-	// source says where the decision comes from; the hub's own is "hub".
+	// source says where the decision comes from: hub, or, of a client that
+	// answers in the hub's place, cache or pinned.
 	// +optional
 	Source DecisionSource `json:"source,omitempty"`
 
 	// confidence says how much was known: high when each permitted, accepting
-	// cell had reported, degraded when at least one had not.
+	// cell had reported, degraded when at least one had not; stale of a cached
+	// decision, none of a pinned cell.
 	// +optional
 	Confidence Confidence `json:"confidence,omitempty"`
 
@@ -105,18 +137,31 @@ type PlacementStatus struct {
 // DecisionSource is where a decision comes from.
 type DecisionSource string
 
-// SourceHub marks a decision that the hub made for this request.
-const SourceHub DecisionSource = "hub"
+// The sources. The hub's own decisions are from the hub; the others are what a
+// client answers with when the hub can't, where its user declared that.
+const (
+	// SourceHub marks a decision that the hub made for this request.
+	SourceHub DecisionSource = "hub"
+	// SourceCache marks the hub's last decision for the workload, replayed.
+	SourceCache DecisionSource = "cache"
+	// SourcePinned marks a cell that the user named for this case.
+	SourcePinned DecisionSource = "pinned"
+)
 
 // Confidence says how much was known when a decision was made.
 type Confidence string
 
-// The confidences of the hub's own decisions.
+// The confidences: high and degraded of the hub's own decisions, stale and
+// none of a client's that stands in for it.
 const (
 	// ConfidenceHigh: each permitted, accepting cell had a fresh report.
 	ConfidenceHigh Confidence = "high"
 	// ConfidenceDegraded: at least one of them was left out as unknown.
 	ConfidenceDegraded Confidence = "degraded"
+	// ConfidenceStale: it is an earlier decision.
+	ConfidenceStale Confidence = "stale"
+	// ConfidenceNone: nothing was known; a person had chosen the cell.
+	ConfidenceNone Confidence = "none"
 )
 
 // CellReference is what a caller needs to reach a cell.
@@ -135,11 +180,32 @@ type CellReference struct {
 
 // Credential is a short-lived token of a ServiceAccount on a cell.
 type Credential struct {
-	// token is the bearer token. This response is the only place it is in.
-	Token string `json:"token"`
+	// token is the bearer token. This response is the only place it is in. It is
+	// empty where the request named a recipient.
+	// +optional
+	Token string `json:"token,omitempty"`
 
-	// expirationTimestamp is when the token ends, as the cell issued it.
+	// sealedToken is the token as a JWE in compact form (RFC 7516) that only the
+	// request's recipient can open: ECDH-ES with A256GCM. It protects from
+	// whoever records the answer, not from one who replaced the recipient on the
+	// request's way to the hub.
+	// +optional
+	SealedToken string `json:"sealedToken,omitempty"`
+
+	// expirationTimestamp is when the token ends, as the cell issued it: the
+	// hard bound, which needs nobody to act.
 	ExpirationTimestamp metav1.Time `json:"expirationTimestamp"`
+
+	// revokesAt is when the cell's agent ends a revocable credential, which may
+	// be before expirationTimestamp. Empty where the policy doesn't make it
+	// revocable.
+	// +optional
+	RevokesAt *metav1.Time `json:"revokesAt,omitempty"`
+
+	// revocationNonce is by what the same caller can end a revocable credential
+	// at once (cells/revocation). It is worth nothing to anyone else.
+	// +optional
+	RevocationNonce string `json:"revocationNonce,omitempty"`
 
 	// namespace is the namespace of the ServiceAccount, and the default one of
 	// a kubeconfig made from this.

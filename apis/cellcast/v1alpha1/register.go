@@ -44,5 +44,6 @@ func types() []runtime.Object {
 		&Cell{}, &CellList{},
 		&CellCapacity{},
 		&CellToken{},
+		&CellRevocation{},
 	}
 }

@@ -37,6 +37,9 @@ type PlacementPolicy struct {
 }
 
 // PlacementPolicySpec is who may reach which cells, and with what credential.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.tokenTTL) || !has(self.tokenTTL.default) || duration(self.tokenTTL.default) >= (has(self.credential.revocable) && self.credential.revocable ? duration('1m') : duration('10m'))",message="tokenTTL.default must be at least 10m, the least that Kubernetes issues a token for, or 1m with credential.revocable"
+// +kubebuilder:validation:XValidation:rule="!has(self.tokenTTL) || !has(self.tokenTTL.max) || duration(self.tokenTTL.max) >= (has(self.credential.revocable) && self.credential.revocable ? duration('1m') : duration('10m'))",message="tokenTTL.max must be at least 10m, the least that Kubernetes issues a token for, or 1m with credential.revocable"
 type PlacementPolicySpec struct {
 	// subjects are the callers that this policy is for; matching one of them is
 	// enough. The one with the most constraints counts for the specificity.
@@ -184,11 +187,10 @@ type ServiceAccountReference struct {
 
 // TokenTTL bounds how long a credential lives. Values are durations such as
 // 15m; both are bounded by the hub's --token-max-ttl, and neither may be under
-// ten minutes, the least that Kubernetes issues a token for.
+// ten minutes, the least that Kubernetes issues a token for; with
+// credential.revocable, under one minute.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.default) || !has(self.max) || duration(self.default) <= duration(self.max)",message="default must not be longer than max"
-// +kubebuilder:validation:XValidation:rule="!has(self.default) || duration(self.default) >= duration('10m')",message="default must be at least 10m, the least that Kubernetes issues a token for"
-// +kubebuilder:validation:XValidation:rule="!has(self.max) || duration(self.max) >= duration('10m')",message="max must be at least 10m, the least that Kubernetes issues a token for"
 type TokenTTL struct {
 	// default is the life of a credential whose request names none.
 	// +optional
@@ -236,6 +238,15 @@ type CredentialScope struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	Audiences []string `json:"audiences,omitempty"`
+
+	// revocable binds each credential to an empty Secret beside the
+	// ServiceAccount, which the cell's agent deletes when the placement's ttl is
+	// over: then the token is dead, though Kubernetes issued it for ten minutes
+	// at least. So the ttl may be as short as one minute, and the caller can end
+	// the credential at once. The namespace must hold nothing but revocable
+	// ServiceAccounts; cellcast register cell --revocable prints what it needs.
+	// +optional
+	Revocable bool `json:"revocable,omitempty"`
 }
 
 // PlacementPolicyStatus is what the hub observed about a policy.
