@@ -25,6 +25,9 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.CellCapacityStatus{}.OpenAPIModelName():              schema_cellcast_apis_cellcast_v1alpha1_CellCapacityStatus(ref),
 		v1alpha1.CellList{}.OpenAPIModelName():                        schema_cellcast_apis_cellcast_v1alpha1_CellList(ref),
 		v1alpha1.CellReference{}.OpenAPIModelName():                   schema_cellcast_apis_cellcast_v1alpha1_CellReference(ref),
+		v1alpha1.CellRevocation{}.OpenAPIModelName():                  schema_cellcast_apis_cellcast_v1alpha1_CellRevocation(ref),
+		v1alpha1.CellRevocationSpec{}.OpenAPIModelName():              schema_cellcast_apis_cellcast_v1alpha1_CellRevocationSpec(ref),
+		v1alpha1.CellRevocationStatus{}.OpenAPIModelName():            schema_cellcast_apis_cellcast_v1alpha1_CellRevocationStatus(ref),
 		v1alpha1.CellStatus{}.OpenAPIModelName():                      schema_cellcast_apis_cellcast_v1alpha1_CellStatus(ref),
 		v1alpha1.CellToken{}.OpenAPIModelName():                       schema_cellcast_apis_cellcast_v1alpha1_CellToken(ref),
 		v1alpha1.CellTokenSpec{}.OpenAPIModelName():                   schema_cellcast_apis_cellcast_v1alpha1_CellTokenSpec(ref),
@@ -33,6 +36,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.Placement{}.OpenAPIModelName():                       schema_cellcast_apis_cellcast_v1alpha1_Placement(ref),
 		v1alpha1.PlacementSpec{}.OpenAPIModelName():                   schema_cellcast_apis_cellcast_v1alpha1_PlacementSpec(ref),
 		v1alpha1.PlacementStatus{}.OpenAPIModelName():                 schema_cellcast_apis_cellcast_v1alpha1_PlacementStatus(ref),
+		v1alpha1.Recipient{}.OpenAPIModelName():                       schema_cellcast_apis_cellcast_v1alpha1_Recipient(ref),
 		registryv1alpha1.Cluster{}.OpenAPIModelName():                 schema_cellcast_apis_registry_v1alpha1_Cluster(ref),
 		registryv1alpha1.ClusterList{}.OpenAPIModelName():             schema_cellcast_apis_registry_v1alpha1_ClusterList(ref),
 		registryv1alpha1.ClusterReporter{}.OpenAPIModelName():         schema_cellcast_apis_registry_v1alpha1_ClusterReporter(ref),
@@ -328,6 +332,25 @@ func schema_cellcast_apis_cellcast_v1alpha1_CellCapacitySpec(ref common.Referenc
 							},
 						},
 					},
+					"revocableNamespaces": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "revocableNamespaces are the namespaces of the cell in which its agent ends credentials when their time is over. A revocable credential is issued for no other. At most 64.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
 				},
 				Required: []string{"sequence", "observedAt", "nodes"},
 			},
@@ -446,6 +469,114 @@ func schema_cellcast_apis_cellcast_v1alpha1_CellReference(ref common.ReferenceCa
 					},
 				},
 				Required: []string{"name", "endpoint"},
+			},
+		},
+	}
+}
+
+func schema_cellcast_apis_cellcast_v1alpha1_CellRevocation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CellRevocation ends a revocable credential of a named cell at once, created on cells/revocation by the caller whom the credential was issued to. The cell refuses the token within 15 seconds, for that long it may remember having accepted it. To revoke twice is no error.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; a name, where set, is the cell's.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is which credential.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.CellRevocationSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what became of it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.CellRevocationStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.CellRevocationSpec{}.OpenAPIModelName(), v1alpha1.CellRevocationStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_cellcast_apis_cellcast_v1alpha1_CellRevocationSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CellRevocationSpec is which credential to end.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is the credential's.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"revocationNonce": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revocationNonce is the credential's.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"namespace", "revocationNonce"},
+			},
+		},
+	}
+}
+
+func schema_cellcast_apis_cellcast_v1alpha1_CellRevocationStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CellRevocationStatus is what became of a revocation.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"requestID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requestID joins this answer and the hub's audit records.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"result": {
+						SchemaProps: spec.SchemaProps{
+							Description: "result is Revoked, or NotFound where no such credential of the caller's is alive: it was revoked before, its time is over, or there was none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
 			},
 		},
 	}
@@ -602,10 +733,25 @@ func schema_cellcast_apis_cellcast_v1alpha1_CellTokenSpec(ref common.ReferenceCa
 							Format:      "",
 						},
 					},
+					"recipient": {
+						SchemaProps: spec.SchemaProps{
+							Description: "recipient is the public key to seal the token to; see PlacementSpec.",
+							Ref:         ref(v1alpha1.Recipient{}.OpenAPIModelName()),
+						},
+					},
+					"revocationNonce": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revocationNonce is by what the caller can revoke the credential; see PlacementSpec.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"workload"},
 			},
 		},
+		Dependencies: []string{
+			v1alpha1.Recipient{}.OpenAPIModelName()},
 	}
 }
 
@@ -660,16 +806,35 @@ func schema_cellcast_apis_cellcast_v1alpha1_Credential(ref common.ReferenceCallb
 				Properties: map[string]spec.Schema{
 					"token": {
 						SchemaProps: spec.SchemaProps{
-							Description: "token is the bearer token. This response is the only place it is in.",
-							Default:     "",
+							Description: "token is the bearer token. This response is the only place it is in. It is empty where the request named a recipient.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sealedToken": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sealedToken is the token as a JWE in compact form (RFC 7516) that only the request's recipient can open: ECDH-ES with A256GCM. It protects from whoever records the answer, not from one who replaced the recipient on the request's way to the hub.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"expirationTimestamp": {
 						SchemaProps: spec.SchemaProps{
-							Description: "expirationTimestamp is when the token ends, as the cell issued it.",
+							Description: "expirationTimestamp is when the token ends, as the cell issued it: the hard bound, which needs nobody to act.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"revokesAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revokesAt is when the cell's agent ends a revocable credential, which may be before expirationTimestamp. Empty where the policy doesn't make it revocable.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"revocationNonce": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revocationNonce is by what the same caller can end a revocable credential at once (cells/revocation). It is worth nothing to anyone else.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"namespace": {
@@ -708,7 +873,7 @@ func schema_cellcast_apis_cellcast_v1alpha1_Credential(ref common.ReferenceCallb
 						},
 					},
 				},
-				Required: []string{"token", "expirationTimestamp", "namespace", "serviceAccountName"},
+				Required: []string{"expirationTimestamp", "namespace", "serviceAccountName"},
 			},
 		},
 		Dependencies: []string{
@@ -817,12 +982,25 @@ func schema_cellcast_apis_cellcast_v1alpha1_PlacementSpec(ref common.ReferenceCa
 							Format:      "",
 						},
 					},
+					"recipient": {
+						SchemaProps: spec.SchemaProps{
+							Description: "recipient is the public key to seal the credential's token to. With it the token is in status.credential.sealedToken, which only the holder of the private key can open; without it, whoever records the answer on its way has the token too, and a Warning says so.",
+							Ref:         ref(v1alpha1.Recipient{}.OpenAPIModelName()),
+						},
+					},
+					"revocationNonce": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revocationNonce is by what this caller can revoke the credential later (cells/revocation), where the policy makes it revocable: 22 to 64 characters of A-Z, a-z, 0-9, '-' and '_', random, and never used before. Left out, the hub draws one; the answer holds it either way.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"workload"},
 			},
 		},
 		Dependencies: []string{
-			resource.Quantity{}.OpenAPIModelName()},
+			v1alpha1.Recipient{}.OpenAPIModelName(), resource.Quantity{}.OpenAPIModelName()},
 	}
 }
 
@@ -863,14 +1041,14 @@ func schema_cellcast_apis_cellcast_v1alpha1_PlacementStatus(ref common.Reference
 					},
 					"source": {
 						SchemaProps: spec.SchemaProps{
-							Description: "source says where the decision comes from; the hub's own is \"hub\".",
+							Description: "source says where the decision comes from: hub, or, of a client that answers in the hub's place, cache or pinned.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"confidence": {
 						SchemaProps: spec.SchemaProps{
-							Description: "confidence says how much was known: high when each permitted, accepting cell had reported, degraded when at least one had not.",
+							Description: "confidence says how much was known: high when each permitted, accepting cell had reported, degraded when at least one had not; stale of a cached decision, none of a pinned cell.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -911,6 +1089,52 @@ func schema_cellcast_apis_cellcast_v1alpha1_PlacementStatus(ref common.Reference
 		},
 		Dependencies: []string{
 			v1alpha1.Candidate{}.OpenAPIModelName(), v1alpha1.CellReference{}.OpenAPIModelName(), v1alpha1.Credential{}.OpenAPIModelName()},
+	}
+}
+
+func schema_cellcast_apis_cellcast_v1alpha1_Recipient(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Recipient is a public key as a JWK (RFC 7517, RFC 7518 section 6.2) on the curve P-256. A private key is refused.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kty": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kty is EC.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"crv": {
+						SchemaProps: spec.SchemaProps{
+							Description: "crv is P-256.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"x": {
+						SchemaProps: spec.SchemaProps{
+							Description: "x is the x coordinate: 32 bytes in base64url without padding.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"y": {
+						SchemaProps: spec.SchemaProps{
+							Description: "y is the y coordinate: 32 bytes in base64url without padding.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"kty", "crv", "x", "y"},
+			},
+		},
 	}
 }
 
@@ -1234,6 +1458,13 @@ func schema_cellcast_apis_registry_v1alpha1_CredentialScope(ref common.Reference
 									},
 								},
 							},
+						},
+					},
+					"revocable": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revocable binds each credential to an empty Secret beside the ServiceAccount, which the cell's agent deletes when the placement's ttl is over: then the token is dead, though Kubernetes issued it for ten minutes at least. So the ttl may be as short as one minute, and the caller can end the credential at once. The namespace must hold nothing but revocable ServiceAccounts; cellcast register cell --revocable prints what it needs.",
+							Type:        []string{"boolean"},
+							Format:      "",
 						},
 					},
 				},
@@ -1630,7 +1861,7 @@ func schema_cellcast_apis_registry_v1alpha1_TokenTTL(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TokenTTL bounds how long a credential lives. Values are durations such as 15m; both are bounded by the hub's --token-max-ttl, and neither may be under ten minutes, the least that Kubernetes issues a token for.",
+				Description: "TokenTTL bounds how long a credential lives. Values are durations such as 15m; both are bounded by the hub's --token-max-ttl, and neither may be under ten minutes, the least that Kubernetes issues a token for; with credential.revocable, under one minute.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"default": {

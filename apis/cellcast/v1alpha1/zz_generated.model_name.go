@@ -41,6 +41,21 @@ func (in CellReference) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CellRevocation) OpenAPIModelName() string {
+	return "io.cellcast.v1alpha1.CellRevocation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CellRevocationSpec) OpenAPIModelName() string {
+	return "io.cellcast.v1alpha1.CellRevocationSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CellRevocationStatus) OpenAPIModelName() string {
+	return "io.cellcast.v1alpha1.CellRevocationStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CellStatus) OpenAPIModelName() string {
 	return "io.cellcast.v1alpha1.CellStatus"
 }
@@ -78,4 +93,9 @@ func (in PlacementSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlacementStatus) OpenAPIModelName() string {
 	return "io.cellcast.v1alpha1.PlacementStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Recipient) OpenAPIModelName() string {
+	return "io.cellcast.v1alpha1.Recipient"
 }

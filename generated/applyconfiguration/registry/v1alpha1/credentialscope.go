@@ -19,6 +19,13 @@ type CredentialScopeApplyConfiguration struct {
 	// audiences are what the token is good for. Empty means the cell's API
 	// server, which is what kubectl needs.
 	Audiences []string `json:"audiences,omitempty"`
+	// revocable binds each credential to an empty Secret beside the
+	// ServiceAccount, which the cell's agent deletes when the placement's ttl is
+	// over: then the token is dead, though Kubernetes issued it for ten minutes
+	// at least. So the ttl may be as short as one minute, and the caller can end
+	// the credential at once. The namespace must hold nothing but revocable
+	// ServiceAccounts; cellcast register cell --revocable prints what it needs.
+	Revocable *bool `json:"revocable,omitempty"`
 }
 
 // CredentialScopeApplyConfiguration constructs a declarative configuration of the CredentialScope type for use with
@@ -58,5 +65,13 @@ func (b *CredentialScopeApplyConfiguration) WithAudiences(values ...string) *Cre
 	for i := range values {
 		b.Audiences = append(b.Audiences, values[i])
 	}
+	return b
+}
+
+// WithRevocable sets the Revocable field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Revocable field is set to the value of the last call.
+func (b *CredentialScopeApplyConfiguration) WithRevocable(value bool) *CredentialScopeApplyConfiguration {
+	b.Revocable = &value
 	return b
 }

@@ -11,7 +11,8 @@ import (
 //
 // TokenTTL bounds how long a credential lives. Values are durations such as
 // 15m; both are bounded by the hub's --token-max-ttl, and neither may be under
-// ten minutes, the least that Kubernetes issues a token for.
+// ten minutes, the least that Kubernetes issues a token for; with
+// credential.revocable, under one minute.
 type TokenTTLApplyConfiguration struct {
 	// default is the life of a credential whose request names none.
 	Default *v1.Duration `json:"default,omitempty"`

@@ -23,6 +23,7 @@ type CellInterface interface {
 	List(ctx context.Context, opts v1.ListOptions) (*cellcastv1alpha1.CellList, error)
 	CreateCapacity(ctx context.Context, cellName string, cellCapacity *cellcastv1alpha1.CellCapacity, opts v1.CreateOptions) (*cellcastv1alpha1.CellCapacity, error)
 	CreateToken(ctx context.Context, cellName string, cellToken *cellcastv1alpha1.CellToken, opts v1.CreateOptions) (*cellcastv1alpha1.CellToken, error)
+	CreateRevocation(ctx context.Context, cellName string, cellRevocation *cellcastv1alpha1.CellRevocation, opts v1.CreateOptions) (*cellcastv1alpha1.CellRevocation, error)
 
 	CellExpansion
 }
@@ -69,6 +70,20 @@ func (c *cells) CreateToken(ctx context.Context, cellName string, cellToken *cel
 		SubResource("token").
 		VersionedParams(&opts, scheme.ParameterCodec).
 		Body(cellToken).
+		Do(ctx).
+		Into(result)
+	return
+}
+
+// CreateRevocation takes the representation of a cellRevocation and creates it.  Returns the server's representation of the cellRevocation, and an error, if there is any.
+func (c *cells) CreateRevocation(ctx context.Context, cellName string, cellRevocation *cellcastv1alpha1.CellRevocation, opts v1.CreateOptions) (result *cellcastv1alpha1.CellRevocation, err error) {
+	result = &cellcastv1alpha1.CellRevocation{}
+	err = c.GetClient().Post().
+		Resource("cells").
+		Name(cellName).
+		SubResource("revocation").
+		VersionedParams(&opts, scheme.ParameterCodec).
+		Body(cellRevocation).
 		Do(ctx).
 		Into(result)
 	return

@@ -56,3 +56,14 @@ func (c *fakeCells) CreateToken(ctx context.Context, cellName string, cellToken 
 	}
 	return obj.(*v1alpha1.CellToken), err
 }
+
+// CreateRevocation takes the representation of a cellRevocation and creates it.  Returns the server's representation of the cellRevocation, and an error, if there is any.
+func (c *fakeCells) CreateRevocation(ctx context.Context, cellName string, cellRevocation *v1alpha1.CellRevocation, opts v1.CreateOptions) (result *v1alpha1.CellRevocation, err error) {
+	emptyResult := &v1alpha1.CellRevocation{}
+	obj, err := c.Fake.
+		Invokes(testing.NewRootCreateSubresourceActionWithOptions(c.Resource(), cellName, "revocation", cellRevocation, opts), emptyResult)
+	if obj == nil {
+		return emptyResult, err
+	}
+	return obj.(*v1alpha1.CellRevocation), err
+}
