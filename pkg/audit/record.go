@@ -1,6 +1,7 @@
 // Package audit is the trail of what the hub decided and issued: one record
-// per placement decision, one per mint, one per refusal at a door. Refusals
-// carry the same fields as successes.
+// per placement decision, one per mint and one per revocation, one per refusal
+// at a door, one per row whose conditions the hub changed. Refusals carry the
+// same fields as successes.
 //
 // A record has no field that could hold a token: the nearest are the digest of
 // the whole token and its jti, which find the record that a leaked token came
@@ -12,38 +13,6 @@ import (
 	"time"
 
 	"cellcast.io/cellcast/pkg/refusal"
-)
-
-// Event is what a record speaks of.
-type Event string
-
-// The events. There are no others.
-const (
-	// EventPlacement is a decision on where a workload goes. It says nothing of
-	// a credential: a dry run decides and mints nothing.
-	EventPlacement Event = "placement"
-	// EventMint is an attempt to get a credential from a cell.
-	EventMint Event = "mint"
-	// EventReportRefused is a capacity report that wasn't taken.
-	EventReportRefused Event = "report_refused"
-	// EventAuthenticationFailed is a token that was shown and not believed.
-	EventAuthenticationFailed Event = "authentication_failed"
-	// EventAdmissionRefused is a row that was kept out because it held, or
-	// could hold, a credential.
-	EventAdmissionRefused Event = "admission_refused"
-)
-
-// Outcome is how it ended.
-type Outcome string
-
-// The outcomes. There are no others.
-const (
-	// OutcomeAllowed: the caller got what it asked for.
-	OutcomeAllowed Outcome = "allowed"
-	// OutcomeRefused: the caller got a refusal; the record has its code.
-	OutcomeRefused Outcome = "refused"
-	// OutcomeFailed: the hub itself failed; its log has the fault.
-	OutcomeFailed Outcome = "failed"
 )
 
 // Record is one line of the trail. Records of one request, such as a placement
@@ -58,7 +27,7 @@ type Record struct {
 	// RequestID joins the records of one request, the answer and the log.
 	RequestID string `json:"request_id,omitempty"`
 	// AuditID is the id in the audit logs of the API servers that the request
-	// came through and went to.
+	// came through and went to. The caller may have chosen it.
 	AuditID string `json:"audit_id,omitempty"`
 
 	// CallerClass is the kind of caller, by the authenticator that ran.
@@ -71,6 +40,8 @@ type Record struct {
 
 	// Workload is what is to be placed, as the caller named it.
 	Workload string `json:"workload,omitempty"`
+	// Dark says that the caller asked for a dark cell.
+	Dark bool `json:"dark,omitempty"`
 	// DryRun says that the caller asked for a decision without a credential.
 	DryRun bool `json:"dry_run,omitempty"`
 	// Policy is the name of the policy that governed.
@@ -81,6 +52,8 @@ type Record struct {
 	Strategy string `json:"strategy,omitempty"`
 	// Cell is the cell that was chosen, named or reported for.
 	Cell string `json:"cell,omitempty"`
+	// Confidence says how much was known when the cell was chosen.
+	Confidence string `json:"confidence,omitempty"`
 	// Candidates are all registered cells, each once, with the verdict on it.
 	Candidates []Candidate `json:"candidates,omitempty"`
 
@@ -88,18 +61,36 @@ type Record struct {
 	Refusal refusal.Code `json:"refusal,omitempty"`
 	// Message is the message of the refusal, as the caller read it.
 	Message string `json:"message,omitempty"`
+	// Reason says in one word why a token wasn't believed. The caller reads 401
+	// and no reason.
+	Reason string `json:"reason,omitempty"`
 
 	// Namespace and ServiceAccount are whose credential was asked for.
 	Namespace      string `json:"namespace,omitempty"`
 	ServiceAccount string `json:"service_account,omitempty"`
+	// Sealed says that the credential was encrypted to a key of the caller's.
+	Sealed bool `json:"sealed,omitempty"`
+	// Revocable says that the credential ends with a Secret of its own.
+	Revocable bool `json:"revocable,omitempty"`
+	// Revoked says that there was a credential, and that it was ended.
+	Revoked bool `json:"revoked,omitempty"`
 	// TTLSeconds is the life that the hub asked the cell for.
 	TTLSeconds int64 `json:"ttl_seconds,omitempty"`
 	// ExpiresAt is when the credential really ends.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	// RevokesAt is when the cell's agent is to end a revocable credential; the
+	// agent may be away, so ExpiresAt is the bound that holds.
+	RevokesAt time.Time `json:"revokes_at,omitzero"`
 	// JTI is the id of the credential, which the cell's audit log has too.
 	JTI string `json:"jti,omitempty"`
 	// TokenSHA256 is the SHA-256 of the whole token, in hexadecimal.
 	TokenSHA256 string `json:"token_sha256,omitempty"`
+
+	// Kind and Name are the row that was kept out or changed.
+	Kind string `json:"kind,omitempty"`
+	Name string `json:"name,omitempty"`
+	// Changes are the conditions of the row that the hub changed.
+	Changes []Change `json:"changes,omitempty"`
 
 	// DurationMS is how long the event took, in milliseconds.
 	DurationMS float64 `json:"duration_ms"`
@@ -125,18 +116,15 @@ type Candidate struct {
 	ReportAgeSeconds *int64 `json:"report_age_seconds,omitempty"`
 }
 
-// Sink takes records. Write returns when the record is where it belongs, and
-// may be called by many at once.
-type Sink interface {
-	Write(Record)
-}
-
-// Tee is a Sink that hands each record to several, in order.
-type Tee []Sink
-
-// Write hands the record to each sink.
-func (t Tee) Write(record Record) {
-	for _, sink := range t {
-		sink.Write(record)
-	}
+// Change is a condition of a row that the hub set anew. The row has the message.
+type Change struct {
+	// Condition is the type of the condition.
+	Condition string `json:"condition"`
+	// From and FromReason are its status and reason before; empty when the row
+	// had no such condition.
+	From       string `json:"from,omitempty"`
+	FromReason string `json:"from_reason,omitempty"`
+	// To and ToReason are its status and reason now.
+	To       string `json:"to"`
+	ToReason string `json:"to_reason"`
 }

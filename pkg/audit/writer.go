@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"unicode/utf8"
 )
@@ -18,14 +17,14 @@ const MaxText = 1024
 // Writer is the Sink of the trail itself: one line of JSON per record. No log
 // level applies to it.
 type Writer struct {
-	mu     sync.Mutex
 	out    io.Writer
 	report func(error)
 	lost   atomic.Uint64
 }
 
-// NewWriter returns a Writer to out. A record that can't be written is counted
-// and given to report, which may be nil; the Writer goes on with the next.
+// NewWriter returns a Writer to out, which must keep concurrent writes apart:
+// each line is one write. A record that can't be written is counted and given
+// to report, which may be nil; the Writer goes on with the next.
 func NewWriter(out io.Writer, report func(error)) *Writer {
 	if report == nil {
 		report = func(error) {}
@@ -33,13 +32,17 @@ func NewWriter(out io.Writer, report func(error)) *Writer {
 	return &Writer{out: out, report: report}
 }
 
-// Write writes the record as one line. Lines of concurrent calls don't mix;
-// line breaks and control characters in texts are escaped.
-func (w *Writer) Write(record Record) {
-	if err := w.write(bounded(record)); err != nil {
+// Write writes the record as one line; line breaks and control characters in
+// texts are escaped. An error means that the line isn't known to be written: it
+// may still be there, in part or whole.
+func (w *Writer) Write(record Record) error {
+	err := w.write(bounded(record))
+	if err != nil {
+		err = fmt.Errorf("writing the audit record of %s %s: %w", record.Event, record.RequestID, err)
 		w.lost.Add(1)
-		w.report(fmt.Errorf("writing the audit record of %s %s: %w", record.Event, record.RequestID, err))
+		w.report(err)
 	}
+	return err
 }
 
 // Lost is the number of records that could not be written.
@@ -50,18 +53,21 @@ func (w *Writer) write(record Record) error {
 	if err != nil {
 		return err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, err = w.out.Write(append(line, '\n'))
-	return err
+	line = append(line, '\n')
+	if n, err := w.out.Write(line); err != nil {
+		return err
+	} else if n != len(line) {
+		return io.ErrShortWrite
+	}
+	return nil
 }
 
 // bounded cuts what a caller may have made long and puts times into UTC. The
 // texts that the hub itself made are short already.
 func bounded(r Record) Record {
-	r.Time, r.ExpiresAt = r.Time.UTC(), r.ExpiresAt.UTC()
+	r.Time, r.ExpiresAt, r.RevokesAt = r.Time.UTC(), r.ExpiresAt.UTC(), r.RevokesAt.UTC()
 	for _, text := range []*string{
-		&r.RequestID, &r.AuditID, &r.User, &r.Issuer, &r.Subject, &r.Workload, &r.Cell, &r.Message, &r.JTI,
+		&r.RequestID, &r.AuditID, &r.User, &r.Issuer, &r.Subject, &r.Workload, &r.Cell, &r.Message, &r.JTI, &r.Kind, &r.Name,
 	} {
 		*text = cut(*text)
 	}

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -53,6 +51,22 @@ func TestWriterWritesOneLinePerRecord(t *testing.T) {
 				`"namespace":"payments","service_account":"deployer","ttl_seconds":600,"expires_at":"2027-03-04T12:10:00.005Z",` +
 				`"jti":"5b1c","token_sha256":"9f86d0","duration_ms":5}`,
 		},
+		"the mint of a credential that is sealed and ends early": {
+			record: audit.Record{
+				Time: noon, Event: audit.EventMint, Outcome: audit.OutcomeAllowed, Sealed: true, Revocable: true,
+				RevokesAt: noon.In(time.FixedZone("CET", 3600)).Add(time.Minute),
+			},
+			line: `{"time":"2027-03-04T12:00:00.005Z","event":"mint","outcome":"allowed","sealed":true,"revocable":true,` +
+				`"revokes_at":"2027-03-04T12:01:00.005Z","duration_ms":0}`,
+		},
+		"a row whose condition the hub changed": {
+			record: audit.Record{
+				Time: noon, Event: audit.EventRowChanged, Outcome: audit.OutcomeAllowed, Cell: "fra-1", Kind: "Cluster", Name: "fra-1",
+				Changes: []audit.Change{{Condition: "TrustEstablished", From: "True", FromReason: "Authenticated", To: "False", ToReason: "Unreachable"}},
+			},
+			line: `{"time":"2027-03-04T12:00:00.005Z","event":"row_changed","outcome":"allowed","cell":"fra-1","kind":"Cluster","name":"fra-1",` +
+				`"changes":[{"condition":"TrustEstablished","from":"True","from_reason":"Authenticated","to":"False","to_reason":"Unreachable"}],"duration_ms":0}`,
+		},
 		"a refusal, with the same fields": {
 			record: audit.Record{
 				Time: noon, Event: audit.EventPlacement, Outcome: audit.OutcomeRefused, RequestID: "r-2", Workload: "payments/api",
@@ -74,7 +88,9 @@ func TestWriterWritesOneLinePerRecord(t *testing.T) {
 	for sentence, tt := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			var out bytes.Buffer
-			audit.NewWriter(&out, nil).Write(tt.record)
+			if err := audit.NewWriter(&out, nil).Write(tt.record); err != nil {
+				t.Fatal(err)
+			}
 			if diff := cmp.Diff(tt.line+"\n", out.String()); diff != "" {
 				t.Errorf("the line differs (-want +got):\n%s", diff)
 			}
@@ -85,14 +101,17 @@ func TestWriterWritesOneLinePerRecord(t *testing.T) {
 func TestWriterCutsTextsThatACallerMadeLong(t *testing.T) {
 	var out bytes.Buffer
 	long := strings.Repeat("é", 1<<20)
-	audit.NewWriter(&out, nil).Write(audit.Record{User: long, Issuer: long, Subject: long, Workload: long,
-		Cell: long, Message: long, RequestID: long, AuditID: long, JTI: long})
+	err := audit.NewWriter(&out, nil).Write(audit.Record{User: long, Issuer: long, Subject: long, Workload: long,
+		Cell: long, Message: long, RequestID: long, AuditID: long, JTI: long, Kind: long, Name: long})
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	var line map[string]any
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{"user", "issuer", "subject", "workload", "cell", "message", "request_id", "audit_id", "jti"} {
+	for _, field := range []string{"user", "issuer", "subject", "workload", "cell", "message", "request_id", "audit_id", "jti", "kind", "name"} {
 		text, _ := line[field].(string)
 		if len(text) > audit.MaxText || len(text) < audit.MaxText-8 || !strings.HasSuffix(text, "é…") || !utf8.ValidString(text) {
 			t.Errorf("%s has %d bytes and ends in %q", field, len(text), text[max(0, len(text)-8):])
@@ -100,64 +119,81 @@ func TestWriterCutsTextsThatACallerMadeLong(t *testing.T) {
 	}
 }
 
-func TestLinesOfConcurrentCallersDontMix(t *testing.T) {
-	var out bytes.Buffer
-	writer := audit.NewWriter(&out, nil)
-	var callers sync.WaitGroup
-	for i := range 50 {
-		callers.Go(func() { writer.Write(audit.Record{Event: audit.EventMint, RequestID: fmt.Sprint(i)}) })
-	}
-	callers.Wait()
+func TestARecordThatCantBeWrittenIsAnErrorAndTheNextOneIsWritten(t *testing.T) {
+	for sentence, tt := range map[string]struct {
+		out  failing
+		says string
+	}{
+		"a full disk":   {failing{err: errors.New("no space left")}, "writing the audit record of mint r-1: no space left"},
+		"a short write": {failing{short: true}, "writing the audit record of mint r-1: short write"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			out := tt.out
+			var reported []string
+			writer := audit.NewWriter(&out, func(err error) { reported = append(reported, err.Error()) })
 
-	seen := map[string]bool{}
-	for _, line := range strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n") {
-		var record audit.Record
-		if err := json.Unmarshal([]byte(line), &record); err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
-		seen[record.RequestID] = true
-	}
-	if len(seen) != 50 {
-		t.Errorf("%d of 50 records were written", len(seen))
+			err := writer.Write(audit.Record{Event: audit.EventMint, RequestID: "r-1"})
+			if err == nil || err.Error() != tt.says {
+				t.Errorf("got %v, want %q", err, tt.says)
+			}
+			out.err, out.short = nil, false
+			if err := writer.Write(audit.Record{Event: audit.EventMint, RequestID: "r-2"}); err != nil {
+				t.Errorf("the next record: %v", err)
+			}
+			if diff := cmp.Diff([]string{tt.says}, reported); diff != "" {
+				t.Errorf("reports differ (-want +got):\n%s", diff)
+			}
+			if writer.Lost() != 1 {
+				t.Errorf("%d records count as lost, want 1", writer.Lost())
+			}
+			if !strings.Contains(out.String(), `"r-2"`) {
+				t.Errorf("the next record is missing: %q", out.String())
+			}
+		})
 	}
 }
 
-func TestARecordThatCantBeWrittenIsReportedAndTheNextOneIsWritten(t *testing.T) {
-	out := &failing{err: errors.New("no space left")}
-	var reported []string
-	writer := audit.NewWriter(out, func(err error) { reported = append(reported, err.Error()) })
-
-	writer.Write(audit.Record{Event: audit.EventMint, RequestID: "r-1"})
-	out.err = nil
-	writer.Write(audit.Record{Event: audit.EventMint, RequestID: "r-2"})
-
-	if diff := cmp.Diff([]string{"writing the audit record of mint r-1: no space left"}, reported); diff != "" {
-		t.Errorf("reports differ (-want +got):\n%s", diff)
-	}
-	if writer.Lost() != 1 {
-		t.Errorf("%d records count as lost, want 1", writer.Lost())
-	}
-	if !strings.Contains(out.String(), `"r-2"`) {
-		t.Errorf("the next record is missing: %q", out.String())
-	}
-}
-
-func TestTeeHandsEachRecordToEverySinkInOrder(t *testing.T) {
-	var first, second bytes.Buffer
-	audit.Tee{audit.NewWriter(&first, nil), audit.NewWriter(&second, nil)}.Write(audit.Record{RequestID: "r-1"})
-	if first.String() != second.String() || !strings.Contains(first.String(), `"r-1"`) {
-		t.Errorf("the sinks got %q and %q", first.String(), second.String())
+func TestTeeReturnsWhatTheTrailSaysAndTellsTheOthersInAnyCase(t *testing.T) {
+	full, broken := errors.New("no space left"), errors.New("a view is broken")
+	for sentence, tt := range map[string]struct{ trail, view, want error }{
+		"all is well":                          {nil, nil, nil},
+		"the trail is full":                    {full, nil, full},
+		"a view that fails is nobody's matter": {nil, broken, nil},
+		"both":                                 {full, broken, full},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var order []string
+			sink := func(name string, err error) audit.Sink {
+				return sinkFunc(func(r audit.Record) error { order = append(order, name+" "+r.RequestID); return err })
+			}
+			got := audit.Tee{sink("trail", tt.trail), sink("view", tt.view)}.Write(audit.Record{RequestID: "r-1"})
+			if !errors.Is(got, tt.want) || (tt.want == nil && got != nil) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+			if diff := cmp.Diff([]string{"trail r-1", "view r-1"}, order); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
+
+type sinkFunc func(audit.Record) error
+
+func (f sinkFunc) Write(r audit.Record) error { return f(r) }
 
 type failing struct {
 	bytes.Buffer
-	err error
+	err   error
+	short bool
 }
 
 func (f *failing) Write(p []byte) (int, error) {
-	if f.err != nil {
+	switch {
+	case f.err != nil:
 		return 0, f.err
+	case f.short:
+		return f.Buffer.Write(p[:len(p)-1])
+	default:
+		return f.Buffer.Write(p)
 	}
-	return f.Buffer.Write(p)
 }

@@ -3,16 +3,10 @@ package metrics
 import (
 	"io"
 	"net/http/httptest"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
-
-	"cellcast.io/cellcast/pkg/audit"
-	"cellcast.io/cellcast/pkg/refusal"
 )
 
 func counter(r *prometheus.Registry, name, help string, values map[string]float64) {
@@ -44,37 +38,5 @@ work_total{kind="second"} 3
 `
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
-	}
-}
-
-func TestRecordsCountsByEventOutcomeAndRefusal(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	records := NewRecords(registry)
-	records.Write(audit.Record{Event: audit.EventPlacement, Outcome: audit.OutcomeRefused, Refusal: refusal.NoPolicy})
-	records.Write(audit.Record{Event: audit.EventPlacement, Outcome: audit.OutcomeRefused, Refusal: refusal.NoPolicy})
-	records.Write(audit.Record{Event: audit.EventMint, Outcome: audit.OutcomeAllowed})
-
-	want := `# HELP cellcast_audit_records_total Audit records by event, outcome and the code of the refusal, which is empty unless refused.
-# TYPE cellcast_audit_records_total counter
-cellcast_audit_records_total{event="mint",outcome="allowed",refusal=""} 1
-cellcast_audit_records_total{event="placement",outcome="refused",refusal="NoPolicy"} 2
-`
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "cellcast_audit_records_total"); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestReportsIsTheAgeOfEachReport(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(Reports(func() []Report {
-		return []Report{{Cell: "prod-eu", Age: 1500 * time.Millisecond}, {Cell: "prod-us", Age: 2 * time.Minute}}
-	}))
-	want := `# HELP cellcast_cell_report_age_seconds Seconds since the hub received the cell's last report. From the staleness window on, the cell takes no placement.
-# TYPE cellcast_cell_report_age_seconds gauge
-cellcast_cell_report_age_seconds{cell="prod-eu"} 1.5
-cellcast_cell_report_age_seconds{cell="prod-us"} 120
-`
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
-		t.Error(err)
 	}
 }

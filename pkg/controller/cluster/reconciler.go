@@ -22,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+	"cellcast.io/cellcast/pkg/audit"
+	"cellcast.io/cellcast/pkg/controller/change"
 )
 
 const (
@@ -53,7 +55,9 @@ type Cells interface {
 type Reconciler struct {
 	Client client.Client
 	Cells  Cells
-	Clock  clock.PassiveClock
+	// Audit gets a record of each condition that changed.
+	Audit audit.Sink
+	Clock clock.PassiveClock
 }
 
 // SetupWithManager registers the reconciler. A change of status alone, which
@@ -89,6 +93,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !equality.Semantic.DeepEqual(before.Status, cluster.Status) {
 		if err := r.Client.Status().Patch(ctx, &cluster, client.MergeFrom(before)); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("patch the status of Cluster %s: %w", cluster.Name, err))
+		}
+		row := audit.Record{Kind: "Cluster", Name: cluster.Name, Cell: cluster.Name}
+		if err := change.Record(r.Audit, row, before.Status.Conditions, cluster.Status.Conditions, r.Clock.Now()); err != nil {
+			return ctrl.Result{}, err
 		}
 	}
 	if trust.OK && (keys.OK || keys.Reason == registryv1alpha1.ReasonNoReporter) {

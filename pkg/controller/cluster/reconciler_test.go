@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+	"cellcast.io/cellcast/pkg/audit"
 )
 
 // cells answers what a test says.
@@ -23,14 +24,26 @@ type cells struct{ trust, keys Finding }
 func (c cells) Trust(context.Context, *registryv1alpha1.Cluster) Finding        { return c.trust }
 func (c cells) ReporterKeys(context.Context, *registryv1alpha1.Cluster) Finding { return c.keys }
 
+// trail keeps what was recorded.
+type trail struct{ records []audit.Record }
+
+func (t *trail) Write(r audit.Record) error { t.records = append(t.records, r); return nil }
+
 func reconcile(t *testing.T, row *registryv1alpha1.Cluster, c Cells, now time.Time) (*registryv1alpha1.Cluster, ctrl.Result) {
+	t.Helper()
+	got, result, _ := reconcileAudited(t, row, c, now)
+	return got, result
+}
+
+func reconcileAudited(t *testing.T, row *registryv1alpha1.Cluster, c Cells, now time.Time) (*registryv1alpha1.Cluster, ctrl.Result, []audit.Record) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := registryv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(row).WithStatusSubresource(row).Build()
-	r := &Reconciler{Client: api, Cells: c, Clock: clocktesting.NewFakePassiveClock(now)}
+	var recorded trail
+	r := &Reconciler{Client: api, Cells: c, Audit: &recorded, Clock: clocktesting.NewFakePassiveClock(now)}
 	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: row.Name}})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +52,7 @@ func reconcile(t *testing.T, row *registryv1alpha1.Cluster, c Cells, now time.Ti
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(row), got); err != nil {
 		t.Fatal(err)
 	}
-	return got, result
+	return got, result, recorded.records
 }
 
 func TestReconcileSaysWhatItFound(t *testing.T) {
@@ -82,6 +95,32 @@ func TestReconcileSaysWhatItFound(t *testing.T) {
 				t.Errorf("generation %d, since %v, again in %s", got.Status.ObservedGeneration, got.Status.StateSince, result.RequeueAfter)
 			}
 		})
+	}
+}
+
+func TestAChangeOfTheRowIsRecordedOnce(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	good := Finding{true, registryv1alpha1.ReasonAuthenticated, "yes"}
+	row := &registryv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 7},
+		Spec:       registryv1alpha1.ClusterSpec{State: registryv1alpha1.StateLive},
+	}
+	row, _, _ = reconcileAudited(t, row, cells{good, good}, noon)
+
+	away := Finding{false, registryv1alpha1.ReasonUnreachable, "no"}
+	row.ResourceVersion = ""
+	row, _, recorded := reconcileAudited(t, row, cells{away, good}, noon)
+	want := []audit.Record{{
+		Time: noon, Event: audit.EventRowChanged, Outcome: audit.OutcomeAllowed, Kind: "Cluster", Name: "a", Cell: "a",
+		Changes: []audit.Change{{Condition: "TrustEstablished", From: "True", FromReason: "Authenticated", To: "False", ToReason: "Unreachable"}},
+	}}
+	if diff := cmp.Diff(want, recorded); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+
+	row.ResourceVersion = ""
+	if _, _, recorded = reconcileAudited(t, row, cells{away, good}, noon); len(recorded) != 0 {
+		t.Errorf("nothing changed, and it recorded %v", recorded)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+	"cellcast.io/cellcast/pkg/audit"
+	"cellcast.io/cellcast/pkg/controller/change"
 )
 
 // recheck is how soon a change of the trusted issuers, which come from a file,
@@ -60,6 +63,9 @@ type Reconciler struct {
 	Client  client.Client
 	View    View
 	Issuers Issuers
+	// Audit gets a record of each condition that changed.
+	Audit audit.Sink
+	Clock clock.PassiveClock
 }
 
 // SetupWithManager registers the reconciler. It wakes when a policy's spec
@@ -109,6 +115,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !equality.Semantic.DeepEqual(before.Status, policy.Status) {
 		if err := r.Client.Status().Patch(ctx, &policy, client.MergeFrom(before)); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("patch the status of PlacementPolicy %s: %w", policy.Name, err))
+		}
+		row := audit.Record{Kind: "PlacementPolicy", Name: policy.Name}
+		if err := change.Record(r.Audit, row, before.Status.Conditions, policy.Status.Conditions, r.Clock.Now()); err != nil {
+			return ctrl.Result{}, err
 		}
 	}
 	return ctrl.Result{RequeueAfter: recheck}, nil

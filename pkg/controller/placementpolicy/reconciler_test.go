@@ -2,21 +2,31 @@ package placementpolicy
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+	"cellcast.io/cellcast/pkg/audit"
 )
 
 type view map[string]Standing
 
 func (v view) Standing(name string) (Standing, bool) { s, ok := v[name]; return s, ok }
+
+// trail keeps what was recorded.
+type trail struct{ records []audit.Record }
+
+func (t *trail) Write(r audit.Record) error { t.records = append(t.records, r); return nil }
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 type issuers []string
 
@@ -47,7 +57,8 @@ func TestTheStatusIsHowTheHubReadsThePolicy(t *testing.T) {
 			}
 			row := &registryv1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: 3}}
 			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(row).WithStatusSubresource(row).Build()
-			r := &Reconciler{Client: api, View: view{"p": tt.standing}, Issuers: issuers{"https://ci"}}
+			var recorded trail
+			r := &Reconciler{Client: api, View: view{"p": tt.standing}, Issuers: issuers{"https://ci"}, Audit: &recorded, Clock: clocktesting.NewFakePassiveClock(noon)}
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "p"}}); err != nil {
 				t.Fatal(err)
 			}
@@ -61,6 +72,19 @@ func TestTheStatusIsHowTheHubReadsThePolicy(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.want, conditions); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+			// The row is new to the hub, so that each condition is a change.
+			changes := map[string]string{}
+			for _, r := range recorded.records {
+				if r.Kind != "PlacementPolicy" || r.Name != "p" || !r.Time.Equal(noon) {
+					t.Errorf("recorded %+v", r)
+				}
+				for _, c := range r.Changes {
+					changes[c.Condition] = c.To + " " + c.ToReason
+				}
+			}
+			if diff := cmp.Diff(tt.want, changes); diff != "" {
+				t.Errorf("recorded changes (-want +got):\n%s", diff)
 			}
 			if len(tt.want) > 0 && int(got.Status.MatchedClusters) != tt.standing.Matched {
 				t.Errorf("%d cells", got.Status.MatchedClusters)

@@ -65,9 +65,16 @@ func End(record *audit.Record, err error, since, now time.Time) {
 		record.Outcome = audit.OutcomeAllowed
 	case r != nil:
 		record.Outcome, record.Refusal, record.Message = audit.OutcomeRefused, r.Code, r.Message
+	case apierrors.IsNotFound(err): // what the caller named isn't there, or isn't for it to see
+		record.Outcome, record.Message = audit.OutcomeRefused, "not found"
 	default:
 		record.Outcome = audit.OutcomeFailed
 	}
+}
+
+// Unaudited is the refusal of what would otherwise be in no audit trail.
+func Unaudited(code refusal.Code, lost error) *refusal.Refusal {
+	return refusal.New(code, "the hub can't write its audit trail, and issues nothing that isn't in it").Because(lost)
 }
 
 // Answer is err as the caller gets it. What the caller must not read, the cause

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 
@@ -36,9 +37,10 @@ func TestEndTellsARefusalFromAFault(t *testing.T) {
 		outcome audit.Outcome
 		code    refusal.Code
 	}{
-		"no error":  {nil, audit.OutcomeAllowed, ""},
-		"a refusal": {refusal.New(refusal.NoPolicy, "no"), audit.OutcomeRefused, refusal.NoPolicy},
-		"a fault":   {errors.New("boom"), audit.OutcomeFailed, ""},
+		"no error":                {nil, audit.OutcomeAllowed, ""},
+		"a refusal":               {refusal.New(refusal.NoPolicy, "no"), audit.OutcomeRefused, refusal.NoPolicy},
+		"a cell that isn't there": {apierrors.NewNotFound(schema.GroupResource{Resource: "cells"}, "boom"), audit.OutcomeRefused, ""},
+		"a fault":                 {errors.New("boom"), audit.OutcomeFailed, ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var record audit.Record
@@ -50,6 +52,17 @@ func TestEndTellsARefusalFromAFault(t *testing.T) {
 				t.Error("the trail repeats a fault")
 			}
 		})
+	}
+}
+
+func TestATrailThatCantBeWrittenIsARefusalThatMayClear(t *testing.T) {
+	lost := errors.New("write /dev/stdout: no space left on device")
+	r := Unaudited(refusal.MintUnavailable, lost)
+	if r.Code != refusal.MintUnavailable || !errors.Is(r, lost) || !r.Code.Meaning().MayClear {
+		t.Errorf("got %+v", r)
+	}
+	if answer := (Call{ID: "id-1"}).Answer(t.Context(), r); strings.Contains(answer.Error(), "/dev/stdout") {
+		t.Errorf("the caller reads the hub's own fault: %v", answer)
 	}
 }
 

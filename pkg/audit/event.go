@@ -1,0 +1,47 @@
+package audit
+
+// Event is what a record speaks of.
+type Event string
+
+// The events. There are no others.
+const (
+	// EventPlacement is a decision on where a workload goes. It says nothing of
+	// a credential: a dry run decides and mints nothing.
+	EventPlacement Event = "placement"
+	// EventMint is an attempt to get a credential from a cell.
+	EventMint Event = "mint"
+	// EventRevocation is an attempt to end a credential before its time, by the
+	// caller that it was issued to.
+	EventRevocation Event = "revocation"
+	// EventReportRefused is a capacity report that wasn't taken.
+	EventReportRefused Event = "report_refused"
+	// EventAuthenticationFailed is a token that was shown and not believed.
+	EventAuthenticationFailed Event = "authentication_failed"
+	// EventAdmissionRefused is a row that was kept out because it held, or
+	// could hold, a credential.
+	EventAdmissionRefused Event = "admission_refused"
+	// EventRowChanged is a row whose conditions the hub itself changed.
+	EventRowChanged Event = "row_changed"
+)
+
+// Events are all of them.
+func Events() []Event {
+	return []Event{EventPlacement, EventMint, EventRevocation, EventReportRefused, EventAuthenticationFailed,
+		EventAdmissionRefused, EventRowChanged}
+}
+
+// Outcome is how it ended.
+type Outcome string
+
+// The outcomes. There are no others.
+const (
+	// OutcomeAllowed: the caller got what it asked for.
+	OutcomeAllowed Outcome = "allowed"
+	// OutcomeRefused: the caller got a refusal; the record has its code.
+	OutcomeRefused Outcome = "refused"
+	// OutcomeFailed: the hub itself failed; its log has the fault.
+	OutcomeFailed Outcome = "failed"
+)
+
+// Outcomes are all of them.
+func Outcomes() []Outcome { return []Outcome{OutcomeAllowed, OutcomeRefused, OutcomeFailed} }
