@@ -8,9 +8,10 @@
 // takes the cell for Unknown and places nothing on it, which is better than to
 // place by stale figures.
 //
-// Every replica reads the cell and one, the holder of the lease, reports. It
-// needs to read nodes and pods and to hold one Lease (artifacts/rbac), and
-// links nothing that could mint.
+// Every replica reads the cell and one, the holder of the lease, reports. In
+// the namespaces that it's told to, every replica ends revocable credentials
+// (package revoker), and the report names those where it does. It may do no more
+// than `cellcast register cell` prints, and links nothing that could mint.
 package agent
 
 import (
@@ -21,8 +22,15 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/klog/v2"
+
+	"cellcast.io/cellcast/pkg/agent/revoker"
 )
+
+// revokerPatience is how long the first report waits for the revoker, so that
+// it names the namespaces. After that the cell's capacity is reported without.
+const revokerPatience = 5 * time.Second
 
 // Config is what an agent needs. The fields aren't checked here: the flags of
 // cmd/cellcast-agent are.
@@ -44,6 +52,12 @@ type Config struct {
 
 	// Client reads the cell.
 	Client kubernetes.Interface
+	// RevocableNamespaces are those in which credentials are ended; usually
+	// none.
+	RevocableNamespaces []string
+	// Metadata lists, watches and deletes the Secrets there. It may be nil when
+	// there are none.
+	Metadata metadata.Interface
 	// Leases holds the lease; nil means that this is the only replica. Its
 	// requests should time out well within the ten seconds that a renewal has.
 	Leases coordination.LeasesGetter
@@ -57,6 +71,7 @@ type Config struct {
 type Agent struct {
 	config   Config
 	view     *view
+	revoker  *revoker.Revoker
 	reporter *reporter
 }
 
@@ -66,25 +81,36 @@ func New(config Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	credentials, err := revoker.New(config.Metadata, config.RevocableNamespaces)
+	if err != nil {
+		return nil, err
+	}
 	return &Agent{
-		config: config,
-		view:   view,
+		config:  config,
+		view:    view,
+		revoker: credentials,
 		reporter: &reporter{
-			cell:    config.Cell,
-			total:   view.total,
-			hub:     &hub{url: config.HubURL, caFile: config.HubCAFile, tokenFile: config.TokenFile},
-			pace:    pace{interval: config.Interval, random: rand.Float64},
-			metrics: newMetrics(),
+			cell:      config.Cell,
+			total:     view.total,
+			revocable: credentials.Promised,
+			hub:       &hub{url: config.HubURL, caFile: config.HubCAFile, tokenFile: config.TokenFile},
+			pace:      pace{interval: config.Interval, random: rand.Float64},
+			metrics:   newMetrics(credentials),
 		},
 	}, nil
 }
 
-// Run reports until ctx is done, and then returns nil. It returns LeaseLostError
-// when it lost the lease, and another error when it can't serve its probes.
+// Run reports, and ends credentials, until ctx is done, and then returns nil. It
+// returns LeaseLostError when it lost the lease, and another error when it can't
+// serve its probes.
 func (a *Agent) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		a.view.run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		a.revoker.Run(ctx)
 		return nil
 	})
 	if a.config.HealthAddress != "" {
@@ -103,6 +129,9 @@ func (a *Agent) report(ctx context.Context) error {
 		return nil
 	}
 	klog.FromContext(ctx).Info("The cell was read", "cell", a.config.Cell)
+	patience, cancel := context.WithTimeout(ctx, revokerPatience)
+	a.revoker.WaitForSync(patience)
+	cancel()
 	if a.config.Leases == nil {
 		a.reporter.run(ctx)
 		return nil

@@ -11,11 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	k8stesting "k8s.io/client-go/testing"
 
 	"cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	"cellcast.io/cellcast/pkg/agent/commitment"
+	"cellcast.io/cellcast/pkg/agent/revoker"
 )
 
 // eventually waits for a condition that other goroutines bring about.
@@ -83,7 +87,11 @@ func TestAgentReportsNothingUntilTheWholeCellWasRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		hub := &fakeHub{cell: "oslo"}
-		a := &Agent{view: &view{nodes: nodeInformer, pods: podInformer}, reporter: newReporter(hub, nil)}
+		idle, err := revoker.New(nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &Agent{view: &view{nodes: nodeInformer, pods: podInformer}, revoker: idle, reporter: newReporter(hub, nil)}
 		a.reporter.total = a.view.total
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -112,6 +120,54 @@ func TestAgentReportsNothingUntilTheWholeCellWasRead(t *testing.T) {
 			t.Errorf("Run ended with %v", err)
 		}
 	})
+}
+
+func TestAgentReportsWhereItEndsCredentials(t *testing.T) {
+	for name, test := range map[string]struct {
+		trouble error // of listing Secrets
+		want    []string
+		after   time.Duration // of the first report
+	}{
+		"names the namespaces that it can read":             {nil, []string{"cd", "ci"}, time.Second},
+		"reports the capacity alone where it can read none": {errors.New("forbidden"), nil, 6 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				scheme := metadatafake.NewTestScheme()
+				if err := metav1.AddMetaToScheme(scheme); err != nil {
+					t.Fatal(err)
+				}
+				secrets := metadatafake.NewSimpleMetadataClient(scheme)
+				secrets.PrependReactor("list", "secrets", func(k8stesting.Action) (bool, runtime.Object, error) {
+					return test.trouble != nil, nil, test.trouble
+				})
+				a, err := New(Config{Client: fake.NewClientset(node("a", "4")), Metadata: secrets,
+					RevocableNamespaces: []string{"ci", "cd"}, Interval: time.Hour})
+				if err != nil {
+					t.Fatal(err)
+				}
+				hub := &fakeHub{}
+				a.reporter.hub = hub
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- a.Run(ctx) }()
+				time.Sleep(test.after)
+				synctest.Wait()
+
+				reports := hub.taken()
+				if len(reports) != 1 || reports[0].Spec.Nodes != 1 {
+					t.Fatalf("after %s the hub took %v, want one report", test.after, reports)
+				}
+				if diff := cmp.Diff(test.want, reports[0].Spec.RevocableNamespaces); diff != "" {
+					t.Errorf("namespaces (-want +got):\n%s", diff)
+				}
+				cancel()
+				if err := <-ended; err != nil {
+					t.Errorf("Run ended with %v", err)
+				}
+			})
+		})
+	}
 }
 
 func TestAgentEndsWhenItCannotServeItsProbes(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"cellcast.io/cellcast/pkg/agent/contact"
 )
 
 // informer keeps the figures F of every object of one kind. An object is
@@ -22,7 +24,7 @@ import (
 // included (BenchmarkPodMemory).
 type informer[F any] struct {
 	cache.SharedIndexInformer
-	contact *contact
+	contact *contact.Contact
 }
 
 // source lists and watches one kind.
@@ -42,12 +44,12 @@ type object[O any] interface {
 // newInformer returns an informer that counts with count. The client is asked
 // only whether it can stream a list.
 func newInformer[O, F any, P object[O]](client any, example P, from source, count func(P) F) (*informer[F], error) {
-	c := &contact{}
+	c := &contact.Contact{}
 	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := from.list(ctx, options)
 			if err == nil {
-				c.touch(time.Now())
+				c.Touch(time.Now())
 			}
 			return list, err
 		},
@@ -56,7 +58,7 @@ func newInformer[O, F any, P object[O]](client any, example P, from source, coun
 			if err != nil {
 				return nil, err
 			}
-			return c.hold(w), nil
+			return c.Hold(w), nil
 		},
 	}, client)
 	i := &informer[F]{

@@ -14,7 +14,8 @@ type metrics struct {
 	lastSuccess prometheus.Gauge
 }
 
-func newMetrics() *metrics {
+// newMetrics returns the agent's metrics, with those of its parts.
+func newMetrics(parts ...prometheus.Collector) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -31,6 +32,7 @@ func newMetrics() *metrics {
 	}
 	m.registry.MustRegister(m.reports, m.lastSuccess,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(parts...)
 	return m
 }
 

@@ -20,11 +20,13 @@ type door interface {
 // reporter sends one report per heartbeat. Nothing is buffered: each attempt,
 // also the one after a failure, counts the cell anew.
 type reporter struct {
-	cell    string
-	total   func(now time.Time) (commitment.Total, error)
-	hub     door
-	pace    pace
-	metrics *metrics
+	cell  string
+	total func(now time.Time) (commitment.Total, error)
+	// revocable are the namespaces in which credentials are being ended now.
+	revocable func(now time.Time) []string
+	hub       door
+	pace      pace
+	metrics   *metrics
 	// sequence is that of the last attempt.
 	sequence int64
 	// last is the outcome of the last attempt, empty before the first.
@@ -66,11 +68,12 @@ func (r *reporter) attempt(ctx context.Context, now time.Time) error {
 	return r.hub.report(ctx, r.cell, &v1alpha1.CellCapacity{
 		ObjectMeta: metav1.ObjectMeta{Name: r.cell},
 		Spec: v1alpha1.CellCapacitySpec{
-			Sequence:    r.sequence,
-			ObservedAt:  metav1.NewMicroTime(now),
-			Nodes:       total.Nodes,
-			Allocatable: v1alpha1.ResourceList(total.Allocatable),
-			Requested:   v1alpha1.ResourceList(total.Requested),
+			Sequence:            r.sequence,
+			ObservedAt:          metav1.NewMicroTime(now),
+			Nodes:               total.Nodes,
+			Allocatable:         v1alpha1.ResourceList(total.Allocatable),
+			Requested:           v1alpha1.ResourceList(total.Requested),
+			RevocableNamespaces: r.revocable(now),
 		},
 	})
 }

@@ -25,11 +25,12 @@ import (
 // failures.
 func newReporter(hub door, total func(time.Time) (commitment.Total, error)) *reporter {
 	return &reporter{
-		cell:    "oslo",
-		hub:     hub,
-		total:   total,
-		pace:    pace{interval: 30 * time.Second, random: func() float64 { return 0.5 }},
-		metrics: newMetrics(),
+		cell:      "oslo",
+		hub:       hub,
+		total:     total,
+		revocable: func(time.Time) []string { return nil },
+		pace:      pace{interval: 30 * time.Second, random: func() float64 { return 0.5 }},
+		metrics:   newMetrics(),
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"cellcast.io/cellcast/pkg/agent/commitment"
+	"cellcast.io/cellcast/pkg/agent/contact"
 )
 
 // boundAndRunning selects the pods that hold something of a node. Waiting and
@@ -95,8 +96,8 @@ func (v *view) ready() error {
 // out of touch with the API server for longer than maxBlind: figures that
 // can't be told from old ones must not be reported as new.
 func (v *view) total(now time.Time) (commitment.Total, error) {
-	for _, c := range []*contact{v.nodes.contact, v.pods.contact} {
-		if lost := c.lostFor(now); lost > maxBlind {
+	for _, c := range []*contact.Contact{v.nodes.contact, v.pods.contact} {
+		if lost := c.LostFor(now); lost > maxBlind {
 			return commitment.Total{}, blindError{lost}
 		}
 	}

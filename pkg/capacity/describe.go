@@ -15,6 +15,9 @@ type Description struct {
 	// Utilisation is how full the cell is, with what was placed since. It's
 	// unknown unless the report is fresh and has a node that takes pods.
 	Utilisation Utilisation
+	// RevocableNamespaces are those in which the cell's agent ends credentials,
+	// sorted, by the last report. They mustn't be changed.
+	RevocableNamespaces []string
 }
 
 // Describe returns what is known of a cell. It is false for one that isn't
@@ -26,7 +29,7 @@ func (ix *Index) Describe(name string, now time.Time) (Description, bool) {
 	if !registered {
 		return Description{}, false
 	}
-	d := Description{Utilisation: view.Utilisation(slot, &Demand{})}
+	d := Description{Utilisation: view.Utilisation(slot, &Demand{}), RevocableNamespaces: ix.cells[slot].report.revocable}
 	d.Health, d.ReceivedAt = view.Health(slot)
 	return d, true
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	"cellcast.io/cellcast/pkg/refusal"
@@ -17,6 +18,7 @@ type Report struct {
 	sequence   int64
 	observedAt time.Time
 	dimensions []dimension // by resource; none when no node takes pods
+	revocable  []string    // the namespaces in which the agent ends credentials, sorted
 }
 
 // dimension is one resource of a cell. More may be requested than there is,
@@ -45,7 +47,26 @@ func ParseReport(spec *v1alpha1.CellCapacitySpec) (Report, *refusal.Refusal) {
 	if wrong != nil {
 		return Report{}, wrong
 	}
-	return Report{sequence: spec.Sequence, observedAt: spec.ObservedAt.Time, dimensions: dimensions}, nil
+	revocable, wrong := parseNamespaces("spec.revocableNamespaces", spec.RevocableNamespaces)
+	if wrong != nil {
+		return Report{}, wrong
+	}
+	return Report{sequence: spec.Sequence, observedAt: spec.ObservedAt.Time, dimensions: dimensions, revocable: revocable}, nil
+}
+
+// maxNamespaces is how many namespaces a report names at most.
+const maxNamespaces = 64
+
+func parseNamespaces(field string, names []string) ([]string, *refusal.Refusal) {
+	if len(names) > maxNamespaces {
+		return nil, refusal.Invalid(field, "has %d entries and at most %d are taken", len(names), maxNamespaces)
+	}
+	for _, name := range names {
+		if len(validation.IsDNS1123Label(name)) > 0 {
+			return nil, refusal.Invalid(field, "holds something that isn't the name of a namespace")
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(names))), nil
 }
 
 func parseDimensions(spec *v1alpha1.CellCapacitySpec) ([]dimension, *refusal.Refusal) {

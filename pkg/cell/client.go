@@ -20,6 +20,7 @@ import (
 
 	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -54,6 +55,27 @@ func (c *Client) CreateToken(ctx context.Context, namespace, serviceAccount stri
 		return nil, err
 	}
 	return answer, nil
+}
+
+// CreateSecret makes a Secret on the cell and returns it as the cell has it.
+func (c *Client) CreateSecret(ctx context.Context, secret *corev1.Secret) (*corev1.Secret, error) {
+	made := &corev1.Secret{}
+	err := c.call(ctx, func(ctx context.Context) error {
+		return c.api.Post().AbsPath("/api/v1").Namespace(secret.Namespace).Resource("secrets").
+			Body(secret).MaxRetries(0).Do(ctx).Into(made)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// DeleteSecret deletes a Secret of the cell.
+func (c *Client) DeleteSecret(ctx context.Context, namespace, name string) error {
+	return c.call(ctx, func(ctx context.Context) error {
+		return c.api.Delete().AbsPath("/api/v1").Namespace(namespace).Resource("secrets").Name(name).
+			MaxRetries(0).Do(ctx).Error()
+	})
 }
 
 // JWKS returns the key set that the cell signs its ServiceAccounts' tokens

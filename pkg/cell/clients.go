@@ -9,8 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/tracing"
 	"k8s.io/utils/clock"
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
@@ -36,6 +39,8 @@ type Options struct {
 	Proxy func(*http.Request) (*url.URL, error)
 	// CallTimeout bounds one call, connecting included. Zero means ten seconds.
 	CallTimeout time.Duration
+	// Tracing makes a span of each call and tells the cell of it. Nil means none.
+	Tracing trace.TracerProvider
 	// Clock is for the circuit breakers. Nil means the real one.
 	Clock clock.PassiveClock
 }
@@ -60,6 +65,9 @@ type held struct {
 func NewClients(tokens TokenSource, options Options) *Clients {
 	if options.CallTimeout == 0 {
 		options.CallTimeout = 10 * time.Second
+	}
+	if options.Tracing == nil {
+		options.Tracing = noop.NewTracerProvider()
 	}
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
@@ -114,10 +122,10 @@ func (c *Clients) build(cluster *registryv1alpha1.Cluster) (*Client, error) {
 	}
 	connection := newTransport(roots, c.options.Proxy)
 	hub := &http.Client{
-		Transport: newBreaker(&identity{
+		Transport: tracing.WrapperFor(c.options.Tracing)(newBreaker(&identity{
 			next: connection, tokens: c.tokens, audience: cluster.Spec.Trust.Audience,
 			host: endpoint.Host, userAgent: "cellcast-hub/" + c.options.Version,
-		}, c.options.Clock, connection.CloseIdleConnections),
+		}, c.options.Clock, connection.CloseIdleConnections)),
 		// A redirect would take the hub's token wherever the cell says.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -76,13 +76,17 @@ users: [{name: me, user: {token: mine}}]
 
 func TestApplyBoundsFirstAndTheRowLast(t *testing.T) {
 	f := newFakeCluster(t)
-	got := f.register(t)
+	got := f.register(t, "--revocable", "payments-ci")
 	if got.code != 0 {
 		t.Fatalf("exit %d: %s", got.code, got.err)
 	}
 	want := []string{
 		"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/cellcast-hub-mint",
 		"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/cellcast-hub-mint",
+		"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/cellcast-hub-secrets",
+		"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/cellcast-hub-secrets",
+		"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/cellcast-revocable-secrets",
+		"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/cellcast-revocable-secrets",
 		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/cellcast-hub-issuer-discovery",
 		"/apis/rbac.authorization.k8s.io/v1/namespaces/payments/roles/cellcast-hub-mint",
 		"/apis/rbac.authorization.k8s.io/v1/namespaces/payments/rolebindings/cellcast-hub-mint",
@@ -92,6 +96,10 @@ func TestApplyBoundsFirstAndTheRowLast(t *testing.T) {
 		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/cellcast-agent",
 		"/apis/rbac.authorization.k8s.io/v1/namespaces/cellcast-system/roles/cellcast-agent",
 		"/apis/rbac.authorization.k8s.io/v1/namespaces/cellcast-system/rolebindings/cellcast-agent",
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/payments-ci/roles/cellcast-hub-secrets",
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/payments-ci/rolebindings/cellcast-hub-secrets",
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/payments-ci/roles/cellcast-agent-secrets",
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/payments-ci/rolebindings/cellcast-agent-secrets",
 		"/apis/registry.cellcast.io/v1alpha1/clusters/eu-1",
 	}
 	if diff := cmp.Diff(want, f.applied); diff != "" {

@@ -28,6 +28,11 @@ printed. Give the same flags when you register a cell anew: as with kubectl appl
 what an earlier run set and this one leaves out is taken away, the state excepted;
 and what someone else has set isn't overwritten.
 
+A --revocable namespace is for ServiceAccounts whose credentials end when the job
+does, and for nothing else. Every token that the hub gets there is bound to an empty
+Secret and dies with it; no one, you included, can create any other Secret there;
+and without the flag --revocable-namespaces of the cell's agent the hub issues none.
+
 `
 
 // registerOptions is what the user says about the cell and the hub.
@@ -43,6 +48,7 @@ type registerOptions struct {
 	agent                     string
 	mint                      []string
 	mintAudiences             []string
+	revocable                 []string
 	maxTTL                    time.Duration
 	hubIssuer                 string
 	mirrorURL, mirrorCA       string
@@ -70,6 +76,9 @@ func (e Env) registerCommand(program string) *cobra.Command {
 
   # Only what goes into the cell's --authentication-config
   %[1]s register cell eu-1 … --only authentication > eu-1.yaml
+
+  # Let credentials of one namespace end when the job does
+  %[1]s register cell eu-1 … --mint payments-ci/deployer --revocable payments-ci
 
   # Apply what can be applied
   %[1]s register cell eu-1 … --apply --hub-context hub-admin`, program),
@@ -101,6 +110,7 @@ func (o *registerOptions) addTo(cmd *cobra.Command) {
 	f.StringSliceVar(&o.mint, "mint", nil, "namespace/name of a ServiceAccount that the hub may ask tokens for; can be repeated (required)")
 	f.StringSliceVar(&o.mintAudiences, "mint-audience", nil, "audience that those tokens may have besides the API server's; can be repeated")
 	f.DurationVar(&o.maxTTL, "max-ttl", time.Hour, "the longest life of those tokens, at least 10m; also a hub that was taken over gets no longer one")
+	f.StringSliceVar(&o.revocable, "revocable", nil, "namespace whose credentials can be revoked, and which holds nothing else; can be repeated")
 	f.StringVar(&o.hubIssuer, "hub-issuer", "", "issuer of the hub's ServiceAccount tokens (required)")
 	f.StringVar(&o.mirrorURL, "mirror-url", "", "https URL of the hub's discovery mirror; left out, the cell reads the hub issuer's own discovery document")
 	f.StringVar(&o.mirrorCA, "mirror-ca", "", "PEM file to check the mirror by (default: the roots of the cell's control plane)")
@@ -151,6 +161,9 @@ func (e Env) register(ctx context.Context, o *registerOptions, name string) erro
 	}
 	if cell.Labels[registryv1alpha1.LabelEnv] == "" {
 		e.say("Note: without --label env=… the cell's credentials live as long as in production: 10m, at most 15m.")
+	}
+	if len(cell.Revocable) > 0 {
+		e.say("Note: start the cell's agent with --revocable-namespaces=%s: until it does its part, the hub issues no credential there.", strings.Join(cell.Revocable, ","))
 	}
 	if o.apply {
 		return e.applyRegistration(ctx, o, r)

@@ -24,9 +24,10 @@ const (
 # begins to use the cell:
 #   … --only hub | kubectl --context HUB apply --server-side -f -
 `
-	cellComment = `# Part 2 of 4, for the cell: a policy that bounds every token that is asked for
-# by way of the hub, then the hub's access, then the agent's. The namespaces and
-# ServiceAccounts that tokens are minted for are yours to create.
+	cellComment = `# Part 2 of 4, for the cell: policies that bound every token that is asked for by
+# way of the hub and every Secret that a revocable one is bound to, then the hub's
+# access, then the agent's. The namespaces and ServiceAccounts that tokens are
+# minted for are yours to create.
 #   … --only cell | kubectl --context CELL apply --server-side -f -
 `
 	authenticationComment = `# Part 3 of 4, for the cell's kube-apiserver: --authentication-config=FILE, which

@@ -31,6 +31,7 @@ func (o *registerOptions) cell(ctx context.Context, name string) (registration.C
 		Audience:      o.audience,
 		MintAudiences: o.mintAudiences,
 		MaxTTL:        o.maxTTL,
+		Revocable:     o.revocable,
 		Hub:           registration.Hub{Issuer: o.hubIssuer, MirrorURL: o.mirrorURL},
 	}
 	var err error

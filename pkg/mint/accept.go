@@ -11,6 +11,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"cellcast.io/cellcast/pkg/refusal"
 	"cellcast.io/cellcast/pkg/secret"
@@ -19,7 +21,7 @@ import (
 // accept makes a credential of a cell's answer, or refuses it. The hub can't
 // check the signature and needn't: the cell will. What it reads in the token is
 // what the token will be worth there, whatever the status beside it says.
-func accept(cell string, now time.Time, ask Ask, status authenticationv1.TokenRequestStatus) (Credential, error) {
+func accept(cell string, now time.Time, ask Ask, bound *corev1.Secret, status authenticationv1.TokenRequestStatus) (Credential, error) {
 	if status.Token == "" {
 		return Credential{}, refusal.New(refusal.MintFailed, "cell %s answered without a token", cell)
 	}
@@ -39,6 +41,8 @@ func accept(cell string, now time.Time, ask Ask, status authenticationv1.TokenRe
 		return Credential{}, refusal.New(refusal.MintFailed, "cell %s issued a token that ended at %s already: check the cell's clock", cell, stamp(first))
 	case claims.Subject != "system:serviceaccount:"+ask.Namespace+":"+ask.ServiceAccountName:
 		return Credential{}, refusal.New(refusal.MintFailed, "cell %s issued a token that isn't for %s; it was thrown away", cell, account)
+	case bound != nil && !claims.boundTo(bound):
+		return Credential{}, refusal.New(refusal.MintFailed, "cell %s issued a token for %s that can't be revoked; it was thrown away", cell, account)
 	case len(ask.Audiences) > 0 && !within(claims.Audience, ask.Audiences):
 		return Credential{}, refusal.New(refusal.MintFailed, "cell %s issued a token for %s that is good for more than was asked; it was thrown away", cell, account)
 	}
@@ -49,17 +53,33 @@ func accept(cell string, now time.Time, ask Ask, status authenticationv1.TokenRe
 	}, nil
 }
 
+// claims are what the hub reads in a token.
+type claims struct {
+	jwt.Claims
+	Kubernetes struct {
+		Secret struct {
+			Name string    `json:"name"`
+			UID  types.UID `json:"uid"`
+		} `json:"secret"`
+	} `json:"kubernetes.io"`
+}
+
+// boundTo reports whether the token dies with the Secret.
+func (c claims) boundTo(bound *corev1.Secret) bool {
+	return c.Kubernetes.Secret.Name == bound.Name && c.Kubernetes.Secret.UID == bound.UID && bound.UID != ""
+}
+
 // read returns the claims of the token. Its error quotes nothing of it.
-func read(token string) (jwt.Claims, error) {
-	var claims jwt.Claims
+func read(token string) (claims, error) {
+	var read claims
 	parsed, err := jwt.ParseSigned(token, []jose.SignatureAlgorithm{
 		jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,
 		jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 	})
-	if err != nil || parsed.UnsafeClaimsWithoutVerification(&claims) != nil {
-		return jwt.Claims{}, errors.New("it isn't a signed JWT with the registered claims")
+	if err != nil || parsed.UnsafeClaimsWithoutVerification(&read) != nil {
+		return claims{}, errors.New("it isn't a signed JWT with the registered claims")
 	}
-	return claims, nil
+	return read, nil
 }
 
 // id is the token's id where it's one that an audit record may hold: short, and

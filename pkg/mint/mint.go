@@ -12,8 +12,10 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"cellcast.io/cellcast/pkg/revocation"
 	"cellcast.io/cellcast/pkg/secret"
 )
 
@@ -31,6 +33,10 @@ type Cell interface {
 	Name() string
 	// CreateToken asks for a token of one of the cell's ServiceAccounts.
 	CreateToken(ctx context.Context, namespace, serviceAccount string, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)
+	// CreateSecret makes a Secret and returns it as the cell has it.
+	CreateSecret(ctx context.Context, secret *corev1.Secret) (*corev1.Secret, error)
+	// DeleteSecret deletes a Secret.
+	DeleteSecret(ctx context.Context, namespace, name string) error
 }
 
 // Scope is whose token it is, and what it's good for.
@@ -50,6 +56,16 @@ type Ask struct {
 	TTL time.Duration
 	// Ceiling is how long it may live, whatever the cell issues.
 	Ceiling time.Duration
+	// Binding is what the token shall die with; nil where it just expires.
+	Binding *Binding
+}
+
+// Binding is an empty Secret that a token is bound to.
+type Binding struct {
+	// Name is the Secret's; its namespace is the ServiceAccount's.
+	Name string
+	// TTL is after how long the cell's agent deletes it.
+	TTL time.Duration
 }
 
 // Credential is a token, and what may be told of it.
@@ -64,6 +80,8 @@ type Credential struct {
 	JTI string
 	// SHA256 is the digest of the whole token, in hexadecimal.
 	SHA256 string
+	// RevokesAt is when the cell's agent ends it; zero where it just expires.
+	RevokesAt time.Time
 }
 
 // Mint gets a credential from the cell; now is when it's asked for. The error is
@@ -74,20 +92,30 @@ func Mint(ctx context.Context, now time.Time, cell Cell, ask Ask) (Credential, e
 	if err := ask.check(); err != nil {
 		return Credential{}, fmt.Errorf("minting on cell %s: %w", cell.Name(), err)
 	}
-	answer, err := cell.CreateToken(ctx, ask.Namespace, ask.ServiceAccountName, &authenticationv1.TokenRequest{
+	if ask.Binding != nil {
+		return mintBound(ctx, now, cell, ask)
+	}
+	return mint(ctx, now, cell, ask, nil)
+}
+
+// mint asks for the token, bound to the Secret where there is one.
+func mint(ctx context.Context, now time.Time, cell Cell, ask Ask, bound *corev1.Secret) (Credential, error) {
+	request := &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{
 			Audiences:         ask.Audiences,
 			ExpirationSeconds: ptr.To(int64(ask.TTL / time.Second)),
 		},
-	})
+	}
+	if bound != nil {
+		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{
+			APIVersion: "v1", Kind: "Secret", Name: bound.Name, UID: bound.UID,
+		}
+	}
+	answer, err := cell.CreateToken(ctx, ask.Namespace, ask.ServiceAccountName, request)
 	if err != nil {
 		return Credential{}, refuse(cell.Name(), ask, err)
 	}
-	credential, err := accept(cell.Name(), now, ask, answer.Status)
-	if err != nil {
-		return Credential{}, err
-	}
-	return credential, nil
+	return accept(cell.Name(), now, ask, bound, answer.Status)
 }
 
 // check holds what the rules on TTL and scope must have made true before.
@@ -99,6 +127,8 @@ func (a Ask) check() error {
 		return fmt.Errorf("a life of %s is under the %s that Kubernetes issues a token for", a.TTL, Floor)
 	case a.TTL > a.Ceiling:
 		return fmt.Errorf("a life of %s is over the ceiling of %s", a.TTL, a.Ceiling)
+	case a.Binding != nil && (a.Binding.Name == "" || a.Binding.TTL < revocation.MinTTL || a.Binding.TTL > a.TTL):
+		return fmt.Errorf("a token of %s can't be ended after %s", a.TTL, a.Binding.TTL)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -27,6 +28,7 @@ var scope = mint.Scope{Namespace: "payments", ServiceAccountName: "deployer"}
 // fra is the cell fra-1. It issues what it's asked for, unless err says that
 // the call fails, or tamper changes the answer.
 type fra struct {
+	noSecrets
 	sign   *celltest.Cell
 	err    error
 	tamper func(*celltest.Claims, *authenticationv1.TokenRequestStatus)
@@ -191,7 +193,7 @@ func TestAnAnswerWithoutATokenIsRefused(t *testing.T) {
 	}
 }
 
-type empty struct{}
+type empty struct{ noSecrets }
 
 func (empty) Name() string { return "fra-1" }
 func (empty) CreateToken(context.Context, string, string, *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
@@ -276,4 +278,15 @@ func TestNoErrorQuotesAToken(t *testing.T) {
 			t.Errorf("the token is in %q", err)
 		}
 	}
+}
+
+// noSecrets is the part of a cell that only revocable credentials ask for.
+type noSecrets struct{}
+
+func (noSecrets) CreateSecret(context.Context, *corev1.Secret) (*corev1.Secret, error) {
+	return nil, errors.New("the cell makes no Secrets")
+}
+
+func (noSecrets) DeleteSecret(context.Context, string, string) error {
+	return errors.New("the cell has no Secrets")
 }

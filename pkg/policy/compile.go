@@ -33,7 +33,7 @@ func (c *Compiler) Compile(p *registry.PlacementPolicy) (*Policy, field.ErrorLis
 		out.setWorkloads(spec.Workloads, path.Child("workloads")),
 		out.setSelector(&spec.ClusterSelector, path.Child("clusterSelector")),
 		out.setStrategy(spec.Strategy, path.Child("strategy")),
-		out.setTTL(spec.TokenTTL, path.Child("tokenTTL")),
+		out.setTTL(spec.TokenTTL, spec.Credential.Revocable, path.Child("tokenTTL")),
 		c.setScope(out, &spec.Credential, path.Child("credential")),
 	)
 	if len(errs) > 0 {

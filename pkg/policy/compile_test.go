@@ -69,10 +69,10 @@ credential: {namespace: ns, serviceAccountName: s}`, []string{
 		"a default longer than max": {anyone + "tokenTTL: {default: 30m, max: 20m}" + rest, []string{
 			`spec.tokenTTL.default: Invalid value: "30m0s": must not be longer than max, which is 20m0s`}},
 		"a life under ten minutes": {anyone + "tokenTTL: {default: 9m59s, max: 9m59s}" + rest, []string{
-			`spec.tokenTTL.default: Invalid value: "9m59s": must be at least 10m0s, the least that Kubernetes issues a token for`,
-			`spec.tokenTTL.max: Invalid value: "9m59s": must be at least 10m0s, the least that Kubernetes issues a token for`}},
+			`spec.tokenTTL.default: Invalid value: "9m59s": must be at least 10m0s, the least that Kubernetes issues a token for, unless credential.revocable is set`,
+			`spec.tokenTTL.max: Invalid value: "9m59s": must be at least 10m0s, the least that Kubernetes issues a token for, unless credential.revocable is set`}},
 		"a life of zero, which is not the same as none": {anyone + "tokenTTL: {max: 0s}" + rest, []string{
-			`spec.tokenTTL.max: Invalid value: "0s": must be at least 10m0s, the least that Kubernetes issues a token for`}},
+			`spec.tokenTTL.max: Invalid value: "0s": must be at least 10m0s, the least that Kubernetes issues a token for, unless credential.revocable is set`}},
 
 		"neither namespace nor expression": {anyone + "clusterSelector: {}\ncredential: {serviceAccountName: s}", []string{
 			`spec.credential.namespace: Required value: set namespace, or namespaceExpression where each caller has its own`}},

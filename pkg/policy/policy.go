@@ -51,6 +51,8 @@ type Scope struct {
 	// Audiences are what the token is good for; empty means the API server of
 	// the cell.
 	Audiences []string
+	// Revocable says that the credential is bound to a Secret, and ends with it.
+	Revocable bool
 }
 
 // Scope returns the scope of the credential that the policy gives this caller

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	registry "cellcast.io/cellcast/apis/registry/v1alpha1"
+	"cellcast.io/cellcast/pkg/revocation"
 )
 
 // setSelector reads spec.clusterSelector.
@@ -43,7 +44,7 @@ func (p *Policy) setStrategy(in registry.Strategy, path *field.Path) field.Error
 }
 
 // setTTL reads spec.tokenTTL.
-func (p *Policy) setTTL(in *registry.TokenTTL, path *field.Path) field.ErrorList {
+func (p *Policy) setTTL(in *registry.TokenTTL, revocable bool, path *field.Path) field.ErrorList {
 	if in == nil {
 		return nil
 	}
@@ -52,9 +53,13 @@ func (p *Policy) setTTL(in *registry.TokenTTL, path *field.Path) field.ErrorList
 		if d == nil {
 			return 0
 		}
-		if d.Duration < Floor {
+		switch {
+		case revocable && d.Duration < revocation.MinTTL:
 			errs = append(errs, field.Invalid(path, d.Duration.String(),
-				fmt.Sprintf("must be at least %s, the least that Kubernetes issues a token for", Floor)))
+				fmt.Sprintf("must be at least %s, in which an agent can still be trusted to end a credential", revocation.MinTTL)))
+		case !revocable && d.Duration < Floor:
+			errs = append(errs, field.Invalid(path, d.Duration.String(),
+				fmt.Sprintf("must be at least %s, the least that Kubernetes issues a token for, unless credential.revocable is set", Floor)))
 		}
 		return d.Duration
 	}
@@ -74,6 +79,7 @@ func (c *Compiler) setScope(p *Policy, in *registry.CredentialScope, path *field
 	errs = append(errs, checkNames(in.Audiences, path.Child("audiences"))...)
 	p.scope.ServiceAccountName = in.ServiceAccountName
 	p.scope.Audiences = slices.Clone(in.Audiences)
+	p.scope.Revocable = in.Revocable
 	return errs
 }
 

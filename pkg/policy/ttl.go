@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"cellcast.io/cellcast/pkg/refusal"
+	"cellcast.io/cellcast/pkg/revocation"
 )
 
 // Floor is the shortest life that Kubernetes issues a token for (TokenRequest
@@ -77,23 +78,33 @@ func builtinTTL(env string) TTL {
 	}
 }
 
-// ResolveTTL returns how long to ask a credential for, in whole seconds, at
-// least Floor and at most the maximum of the rules. asked is what the request
-// says; zero means that it says nothing.
+// Least returns the shortest life that the policy can give a credential: Floor,
+// or less where it's revocable, for then the cell's agent ends it.
+func (p *Policy) Least() time.Duration {
+	if p != nil && p.scope.Revocable {
+		return revocation.MinTTL
+	}
+	return Floor
+}
+
+// ResolveTTL returns how long a credential shall live, in whole seconds, at
+// least what the policy can give and at most the maximum of the rules. asked is
+// what the request says; zero means that it says nothing.
 //
 // It refuses a request above the maximum (InvalidRequest on spec.ttl), and,
-// whatever is asked, a maximum under Floor (MintFailed: the platform team has
-// to change a number, and the code's meaning says so).
+// whatever is asked, a maximum under the least (MintFailed: the platform team
+// has to change a number, and the code's meaning says so).
 func ResolveTTL(asked time.Duration, r TTLRules) (time.Duration, *refusal.Refusal) {
 	t := Bounds(r)
 	var name string
 	if r.Policy != nil {
 		name = r.Policy.Name
 	}
-	if t.Max < Floor {
+	least := r.Policy.Least()
+	if t.Max < least {
 		return 0, refusal.New(refusal.MintFailed,
 			"%s is the most that policy %q and the hub allow on cell %q, and Kubernetes issues no token for less than %s; "+
-				"ask the platform team to raise the policy's tokenTTL.max or the hub's --token-max-ttl", t.Max, name, r.Cell, Floor)
+				"ask the platform team to raise the policy's tokenTTL.max or the hub's --token-max-ttl", t.Max, name, r.Cell, least)
 	}
 	if asked < 0 {
 		return 0, refusal.Invalid(ttlPath, "must be more than zero, such as 15m; leave ttl out for the default")
@@ -106,7 +117,7 @@ func ResolveTTL(asked time.Duration, r TTLRules) (time.Duration, *refusal.Refusa
 	if asked == 0 {
 		asked = t.Default
 	}
-	return max(asked.Truncate(time.Second), Floor), nil
+	return max(asked.Truncate(time.Second), least), nil
 }
 
 // ParseTTL reads a duration as it stands in a request. Empty is zero, which

@@ -107,6 +107,31 @@ func TestResolveTTL(t *testing.T) {
 	}
 }
 
+func TestARevocableCredentialMayLiveForAMinute(t *testing.T) {
+	rules := TTLRules{Cell: "eu-1", Env: "prod", Ceiling: 60 * m, Policy: &Policy{
+		Name: "shop", TokenTTL: TTL{Default: 2 * m, Max: 5 * m}, scope: Scope{Revocable: true}}}
+	for name, test := range map[string]struct{ asked, want time.Duration }{
+		"nothing asked is the default":  {0, 2 * m},
+		"a minute is given":             {m, m},
+		"less is raised to it":          {time.Second, m},
+		"the most is given":             {5 * m, 5 * m},
+		"parts of a second don't count": {90*time.Second + 999*time.Millisecond, 90 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, refused := ResolveTTL(test.asked, rules); refused != nil || got != test.want {
+				t.Errorf("got %s, %v; want %s", got, refused, test.want)
+			}
+		})
+	}
+	if _, refused := ResolveTTL(6*m, rules); refused == nil || refused.Code != refusal.InvalidRequest {
+		t.Errorf("more than the most: %v", refused)
+	}
+	rules.Ceiling = 30 * time.Second
+	if _, refused := ResolveTTL(0, rules); refused == nil || refused.Code != refusal.MintFailed || !strings.Contains(refused.Message, "less than 1m0s") {
+		t.Errorf("a ceiling under a minute: %v", refused)
+	}
+}
+
 func TestParseTTL(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"":      0,

@@ -56,9 +56,14 @@ hub, every 30 seconds, what they can take and what is requested of it. It shows
 the hub a projected token of its own ServiceAccount and holds no other
 credential.
 
-Of several replicas the holder of the lease reports. A replica that loses the
-lease ends with exit code 1, on purpose, and is to be restarted; so does one that
-can't serve its probes. Wrong flags end it with 2, a signal with 0.`,
+With --revocable-namespaces it also ends credentials when their time is over, and
+reports the namespaces while it can. It goes by its own clock: keep that in step
+with the cell's API server.
+
+Of several replicas the holder of the lease reports, and all end credentials. A
+replica that loses the lease ends with exit code 1, on purpose, and is to be
+restarted; so does one that can't serve its probes. Wrong flags end it with 2, a
+signal with 0.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.NoArgs(cmd, args); err != nil {
 				return usageError{err}

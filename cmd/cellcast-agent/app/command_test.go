@@ -43,7 +43,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 	var stdout bytes.Buffer
 	Run(t.Context(), []string{"--help"}, &stdout, &bytes.Buffer{})
 	for _, want := range []string{"--cell ", "--hub ", "--hub-ca ", "--token-file ", "--interval ", "--kubeconfig ",
-		"--namespace ", "--leader-elect ", "--health-bind-address ", "-v, --v "} {
+		"--namespace ", "--leader-elect ", "--health-bind-address ", "--revocable-namespaces ", "-v, --v "} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("help lacks %q", want)
 		}
@@ -70,6 +70,9 @@ contexts: [{name: cell, context: {cluster: cell, user: agent}}]
 	if got.Client == nil || got.Leases == nil || got.Identity == "" || got.Namespace != "cellcast-system" || got.HealthAddress != ":8081" {
 		t.Errorf("by default it lacks a client, a lease or an address: %+v", got)
 	}
+	if got.Metadata != nil || got.RevocableNamespaces != nil {
+		t.Errorf("by default it can end credentials: %+v", got)
+	}
 	if got.Cell != "oslo" || got.HubURL != "https://hub.example.com" || got.HubCAFile != "/ca.crt" || got.TokenFile != o.TokenFile || got.Interval != o.Interval {
 		t.Errorf("it doesn't say what the flags say: %+v", got)
 	}
@@ -80,5 +83,13 @@ contexts: [{name: cell, context: {cluster: cell, user: agent}}]
 	}
 	if got.Leases != nil || got.HealthAddress != "" {
 		t.Errorf("switched off, it has a lease or an address: %+v", got)
+	}
+
+	o.RevocableNamespaces = []string{"ci"}
+	if got, err = o.Config(); err != nil {
+		t.Fatal(err)
+	}
+	if got.Metadata == nil || len(got.RevocableNamespaces) != 1 || got.RevocableNamespaces[0] != "ci" {
+		t.Errorf("told to end credentials, it can't: %+v", got)
 	}
 }

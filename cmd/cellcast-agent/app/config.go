@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -36,6 +37,16 @@ func (o *Options) Config() (agent.Config, error) {
 		TokenFile: o.TokenFile,
 		Interval:  o.Interval,
 		Client:    client,
+	}
+	if len(o.RevocableNamespaces) > 0 {
+		config.RevocableNamespaces = o.RevocableNamespaces
+		// A credential's end can't wait for client-go's own limit of five
+		// requests a second; the API server's priority and fairness holds.
+		unlimited := rest.CopyConfig(cell)
+		unlimited.QPS = -1
+		if config.Metadata, err = metadata.NewForConfig(unlimited); err != nil {
+			return agent.Config{}, fmt.Errorf("preparing the client of the Secrets: %w", err)
+		}
 	}
 	if o.HealthBindAddress != off {
 		config.HealthAddress = o.HealthBindAddress

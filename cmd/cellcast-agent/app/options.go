@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"cellcast.io/cellcast/pkg/revocation"
 )
 
 // The bounds of --interval. With the hub's usual staleness window of 90 seconds
@@ -18,6 +20,9 @@ const (
 	shortestInterval = time.Second
 	longestInterval  = 10 * time.Minute
 )
+
+// mostRevocable is how many namespaces a report may name.
+const mostRevocable = 64
 
 // off is the address that switches probes and metrics off.
 const off = "0"
@@ -33,6 +38,9 @@ type Options struct {
 	Namespace         string
 	LeaderElect       bool
 	HealthBindAddress string
+	// RevocableNamespaces are where credentials are ended when their time is
+	// over.
+	RevocableNamespaces []string
 }
 
 // DefaultOptions returns the defaults. --cell and --hub have none.
@@ -64,6 +72,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 		"Namespace of the Lease cellcast-agent.")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect,
 		"Report only while holding the Lease. Switch it off only where there is one replica.")
+	fs.StringSliceVar(&o.RevocableNamespaces, "revocable-namespaces", o.RevocableNamespaces,
+		"Namespaces in which revocable credentials are ended: every Secret there with the label "+revocation.LabelSeconds+" is deleted when its time is over. Empty: none.")
 	fs.StringVar(&o.HealthBindAddress, "health-bind-address", o.HealthBindAddress,
 		`Address of /healthz, /readyz and /metrics, over plain HTTP. "0" switches them off.`)
 }
@@ -97,7 +107,20 @@ func (o *Options) Validate() error {
 			wrong(`--health-bind-address %q is no address: set one such as :8081, or "0" to serve neither probes nor metrics`, o.HealthBindAddress)
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.checkRevocable())...)
+}
+
+// checkRevocable refuses what a hub wouldn't take in a report.
+func (o *Options) checkRevocable() error {
+	if n := len(o.RevocableNamespaces); n > mostRevocable {
+		return fmt.Errorf("--revocable-namespaces has %d entries: name at most %d", n, mostRevocable)
+	}
+	for _, name := range o.RevocableNamespaces {
+		if len(validation.IsDNS1123Label(name)) > 0 {
+			return fmt.Errorf("--revocable-namespaces has %q, which can't be the name of a namespace: set names with commas between them", name)
+		}
+	}
+	return nil
 }
 
 func isHubURL(s string) bool {

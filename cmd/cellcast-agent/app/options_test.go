@@ -39,6 +39,11 @@ func TestOptionsSayWhatToSet(t *testing.T) {
 			`--namespace "" can't be the name of a namespace: set the one that the agent runs in`},
 		"an address without a port": {func(o *Options) { o.HealthBindAddress = "localhost" },
 			`--health-bind-address "localhost" is no address: set one such as :8081, or "0" to serve neither probes nor metrics`},
+		"namespaces of revocable credentials": {func(o *Options) { o.RevocableNamespaces = []string{"ci", "cd"} }, ""},
+		"a namespace that none can be": {func(o *Options) { o.RevocableNamespaces = []string{"ci", "*"} },
+			`--revocable-namespaces has "*", which can't be the name of a namespace: set names with commas between them`},
+		"more namespaces than a report may name": {func(o *Options) { o.RevocableNamespaces = make([]string, 65) },
+			"--revocable-namespaces has 65 entries: name at most 64"},
 		"everything at once": {func(o *Options) { o.Cell = ""; o.TokenFile = "" },
 			"--cell is missing: set it to the name of the Cluster on the hub\n--token-file is empty: set it to the file of a projected ServiceAccount token for the hub's audience"},
 	} {

@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
@@ -35,6 +37,9 @@ type Cell struct {
 	mu        sync.Mutex
 	accounts  map[string]bool // the ServiceAccounts that exist, as namespace/name
 	mintable  map[string]bool // those that RBAC lets the hub create tokens of
+	revocable map[string]bool // the namespaces in which RBAC lets the hub create and delete Secrets
+	secrets   map[string]corev1.Secret
+	unbound   bool
 	distrusts bool
 	down      bool
 	hung      chan struct{}
@@ -71,7 +76,8 @@ func New(t testing.TB, name string, hub *Hub, now clock.PassiveClock) *Cell {
 	if err != nil {
 		t.Fatalf("making the signing key of cell %s: %v", name, err)
 	}
-	c := &Cell{name: name, hub: hub, clock: now, key: key, accounts: map[string]bool{}, mintable: map[string]bool{}}
+	c := &Cell{name: name, hub: hub, clock: now, key: key, accounts: map[string]bool{}, mintable: map[string]bool{},
+		revocable: map[string]bool{}, secrets: map[string]corev1.Secret{}}
 	c.server = httptest.NewUnstartedServer(http.HandlerFunc(c.serve))
 	c.server.EnableHTTP2 = true
 	c.server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that tests make fail
@@ -108,6 +114,21 @@ func (c *Cell) AddServiceAccount(namespace, name string) {
 // with a real one, what it names need not exist.
 func (c *Cell) AllowMint(namespace, name string) {
 	c.set(func() { c.mintable[namespace+"/"+name] = true })
+}
+
+// AllowRevocation is the Role that lets the hub create and delete Secrets in a
+// namespace.
+func (c *Cell) AllowRevocation(namespace string) { c.set(func() { c.revocable[namespace] = true }) }
+
+// Unbind makes the cell issue tokens that aren't bound to what was asked, as an
+// old or tampering one would.
+func (c *Cell) Unbind(on bool) { c.set(func() { c.unbound = on }) }
+
+// Secrets are the Secrets that the cell has, by namespace/name.
+func (c *Cell) Secrets() map[string]corev1.Secret {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.secrets)
 }
 
 // Distrust makes the cell answer 401 to the hub, whatever it shows.

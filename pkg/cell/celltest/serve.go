@@ -53,6 +53,10 @@ func (c *Cell) route(w http.ResponseWriter, r *http.Request, user string) {
 		c.whoAmI(w, user)
 	case r.Method == http.MethodPost && len(segments) == 7 && segments[2] == "namespaces" && segments[4] == "serviceaccounts" && segments[6] == "token":
 		c.createToken(w, r, segments[3], segments[5])
+	case r.Method == http.MethodPost && len(segments) == 5 && segments[2] == "namespaces" && segments[4] == "secrets":
+		c.createSecret(w, r, segments[3])
+	case r.Method == http.MethodDelete && len(segments) == 6 && segments[2] == "namespaces" && segments[4] == "secrets":
+		c.deleteSecret(w, segments[3], segments[5])
 	default:
 		http.NotFound(w, r)
 	}
@@ -70,7 +74,7 @@ func (c *Cell) whoAmI(w http.ResponseWriter, user string) {
 func (c *Cell) createToken(w http.ResponseWriter, r *http.Request, namespace, name string) {
 	c.mu.Lock()
 	mintable, exists := c.mintable[namespace+"/"+name], c.accounts[namespace+"/"+name]
-	shortest, tamper := c.shortest, c.tamper
+	shortest, tamper, unbound := c.shortest, c.tamper, c.unbound
 	c.mu.Unlock()
 
 	resource := schema.GroupResource{Resource: "serviceaccounts"}
@@ -96,6 +100,9 @@ func (c *Cell) createToken(w http.ResponseWriter, r *http.Request, namespace, na
 		w.Header().Add("Warning", `299 - "requested expiration shortened"`)
 	}
 	claims := c.ServiceAccountClaims(namespace, name, request.Spec.Audiences, life)
+	if bound := request.Spec.BoundObjectRef; bound != nil && !unbound {
+		claims.Kubernetes = &Kubernetes{Secret: &Bound{Name: bound.Name, UID: string(bound.UID)}}
+	}
 	request.Status.ExpirationTimestamp = metav1.Unix(claims.Expiry, 0)
 	if tamper != nil {
 		tamper(&claims)

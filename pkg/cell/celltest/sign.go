@@ -18,6 +18,19 @@ type Claims struct {
 	IssuedAt  int64    `json:"iat,omitempty"`
 	NotBefore int64    `json:"nbf,omitempty"`
 	Expiry    int64    `json:"exp,omitempty"`
+	// Kubernetes says what the token dies with.
+	Kubernetes *Kubernetes `json:"kubernetes.io,omitempty"`
+}
+
+// Kubernetes is the private claim of an API server.
+type Kubernetes struct {
+	Secret *Bound `json:"secret,omitempty"`
+}
+
+// Bound is an object that a token is bound to.
+type Bound struct {
+	Name string `json:"name"`
+	UID  string `json:"uid"`
 }
 
 // Issuer is what every cell of this package calls itself, as stock clusters do.

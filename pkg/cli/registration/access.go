@@ -18,10 +18,21 @@ const (
 	discoveryName = "cellcast-hub-issuer-discovery"
 )
 
-// hubAccess is all that the hub may do on the cell: ask tokens for the named
-// ServiceAccounts, and read the public keys that reports are checked by.
+// hub is the hub as the cell's RBAC knows it.
+func (c Cell) hub() rbacv1.Subject {
+	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: c.Hub.User()}
+}
+
+// agent is the agent as the cell's RBAC knows it.
+func (c Cell) agent() rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: c.Agent.Namespace, Name: c.Agent.Name}
+}
+
+// hubAccess is all that the hub may do on the cell, revocable namespaces apart:
+// ask tokens for the named ServiceAccounts, and read the public keys that
+// reports are checked by.
 func (r Registration) hubAccess() []runtime.Object {
-	hub := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: r.cell.Hub.User()}
+	hub := r.cell.hub()
 	objects := []runtime.Object{
 		clusterRoleBinding(discoveryName, "system:service-account-issuer-discovery", hub),
 	}
@@ -31,9 +42,9 @@ func (r Registration) hubAccess() []runtime.Object {
 	return objects
 }
 
-// agentAccess is the agent's ServiceAccount and all that it may do: read the
-// nodes and pods whose requests it adds up, and hold the lease of the one
-// replica that reports.
+// agentAccess is the agent's ServiceAccount and all that it may do, revocable
+// namespaces apart: read the nodes and pods whose requests it adds up, and hold
+// the lease of the one replica that reports.
 func (r Registration) agentAccess() []runtime.Object {
 	agent := r.cell.Agent
 	return []runtime.Object{
@@ -51,13 +62,9 @@ func (r Registration) agentAccess() []runtime.Object {
 				Verbs:     []string{"get", "list", "watch"},
 			}},
 		},
-		clusterRoleBinding(agent.Name, agent.Name, rbacv1.Subject{
-			Kind: rbacv1.ServiceAccountKind, Namespace: agent.Namespace, Name: agent.Name,
-		}),
+		clusterRoleBinding(agent.Name, agent.Name, r.cell.agent()),
 		leaseRole(agent),
-		roleBinding(agent.Namespace, agent.Name, rbacv1.Subject{
-			Kind: rbacv1.ServiceAccountKind, Namespace: agent.Namespace, Name: agent.Name,
-		}),
+		roleBinding(agent.Namespace, agent.Name, r.cell.agent()),
 	}
 }
 

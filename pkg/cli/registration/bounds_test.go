@@ -1,19 +1,24 @@
 package registration_test
 
 import (
-	"encoding/json"
+	"cmp"
 	"testing"
 
-	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/ext"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/utils/ptr"
-
-	"cellcast.io/cellcast/pkg/cli/registration"
 )
 
 const hubUser = "cellcast-hub:system:serviceaccount:cellcast-system:cellcast-hub"
+
+const mustBeBound = "a token for the hub in payments-ci must be bound to the Secret of a revocable credential"
+
+// bound is a request for a token that is bound to an object.
+func bound(apiVersion, kind, name string) authenticationv1.TokenRequestSpec {
+	return authenticationv1.TokenRequestSpec{
+		Audiences: []string{"https://kubernetes.default.svc"}, ExpirationSeconds: ptr.To[int64](600),
+		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: apiVersion, Kind: kind, Name: name},
+	}
+}
 
 // The requests are as an API server shows them to a policy: with its own
 // audiences and a life of an hour where the request named none, and with a null
@@ -21,9 +26,9 @@ const hubUser = "cellcast-hub:system:serviceaccount:cellcast-system:cellcast-hub
 func TestBoundsOfTokenRequests(t *testing.T) {
 	apiServer := []string{"https://kubernetes.default.svc"}
 	for name, test := range map[string]struct {
-		user, account string
-		spec          authenticationv1.TokenRequestSpec
-		want          string // the message, or empty where it's allowed
+		user, namespace, account string
+		spec                     authenticationv1.TokenRequestSpec
+		want                     string // the message, or empty where it's allowed
 	}{
 		"allows a token for the API server, as long as permitted": {
 			account: "deployer",
@@ -60,74 +65,42 @@ func TestBoundsOfTokenRequests(t *testing.T) {
 			spec: authenticationv1.TokenRequestSpec{Audiences: apiServer, ExpirationSeconds: ptr.To[int64](600),
 				BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: "api"}},
 			want: "a token for the hub may not be bound to an object"},
+		"forbids a token of an ordinary namespace that is bound to a Secret": {
+			account: "deployer",
+			spec:    bound("v1", "Secret", secretName),
+			want:    "a token for the hub may not be bound to an object"},
+		"allows a token that is bound to the Secret of a revocable credential": {
+			namespace: "payments-ci", account: "deployer",
+			spec: bound("v1", "Secret", secretName)},
+		"forbids a token of a revocable namespace that would outlive its revocation": {
+			namespace: "payments-ci", account: "deployer",
+			spec: authenticationv1.TokenRequestSpec{Audiences: apiServer, ExpirationSeconds: ptr.To[int64](600)},
+			want: mustBeBound},
+		"forbids a token of a revocable namespace that is bound to another Secret": {
+			namespace: "payments-ci", account: "deployer",
+			spec: bound("v1", "Secret", "cellcast-registry"), want: mustBeBound},
+		"forbids a token of a revocable namespace that is bound to a pod": {
+			namespace: "payments-ci", account: "deployer",
+			spec: bound("v1", "Pod", secretName), want: mustBeBound},
+		"forbids a token of a revocable namespace that is bound to a Secret of another group": {
+			namespace: "payments-ci", account: "deployer",
+			spec: bound("acme.example.com/v1", "Secret", secretName), want: mustBeBound},
+		"forbids a token of a revocable namespace that is bound to nothing in particular": {
+			namespace: "payments-ci", account: "deployer",
+			spec: bound("", "", ""), want: mustBeBound},
+		"forbids another ServiceAccount of a revocable namespace": {
+			namespace: "payments-ci", account: "other",
+			spec: bound("v1", "Secret", secretName),
+			want: "the hub may not ask tokens for payments-ci/other: register the cell with it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if test.user == "" {
-				test.user = hubUser
-			}
-			if got := admit(t, boundsOf(t), test.user, test.account, test.spec); got != test.want {
+			got := admit(t, fullPolicy(t, "cellcast-hub-mint"), request{
+				operation: "CREATE", user: test.user, namespace: cmp.Or(test.namespace, "payments"), name: test.account,
+				object: authenticationv1.TokenRequest{Spec: test.spec},
+			})
+			if got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
-}
-
-func boundsOf(t *testing.T) *admissionv1.ValidatingAdmissionPolicy {
-	t.Helper()
-	r, err := registration.New(full(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.OnCell()[0].(*admissionv1.ValidatingAdmissionPolicy)
-}
-
-// admit evaluates the policy as an API server does: every match condition, then
-// each validation, whose message is returned if it fails.
-func admit(t *testing.T, policy *admissionv1.ValidatingAdmissionPolicy, user, account string, spec authenticationv1.TokenRequestSpec) string {
-	t.Helper()
-	request := map[string]any{
-		"namespace": "payments",
-		"name":      account,
-		"userInfo":  map[string]any{"username": user},
-	}
-	object := map[string]any{}
-	data, err := json.Marshal(authenticationv1.TokenRequest{Spec: spec})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &object); err != nil {
-		t.Fatal(err)
-	}
-	for _, condition := range policy.Spec.MatchConditions {
-		if evaluate(t, condition.Expression, request, object) != true {
-			return ""
-		}
-	}
-	for _, validation := range policy.Spec.Validations {
-		if evaluate(t, validation.Expression, request, object) != true {
-			return evaluate(t, validation.MessageExpression, request, object).(string)
-		}
-	}
-	return ""
-}
-
-func evaluate(t *testing.T, expression string, request, object map[string]any) any {
-	t.Helper()
-	env, err := cel.NewEnv(cel.Variable("request", cel.DynType), cel.Variable("object", cel.DynType), ext.Strings(), cel.CrossTypeNumericComparisons(true))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ast, issues := env.Compile(expression)
-	if issues.Err() != nil {
-		t.Fatalf("%s: %v", expression, issues.Err())
-	}
-	program, err := env.Program(ast)
-	if err != nil {
-		t.Fatal(err)
-	}
-	value, _, err := program.Eval(map[string]any{"request": request, "object": object})
-	if err != nil {
-		t.Fatalf("%s: %v", expression, err)
-	}
-	return value.Value()
 }

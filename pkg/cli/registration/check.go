@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -22,10 +23,16 @@ const (
 	defaultMaxTTL   = time.Hour
 	// minTTL is the least that Kubernetes issues a token for.
 	minTTL = 10 * time.Minute
+	// maxRevocable is how many namespaces a report names at most.
+	maxRevocable = 64
 )
 
-// trustAudience is the grammar of Cluster.spec.trust.audience.
-var trustAudience = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9._:/]{0,251}[A-Za-z0-9])?$`)
+// trustAudience is the grammar of Cluster.spec.trust.audience, and maxAudience
+// its length: as a repetition it would cost each start of the client half a
+// millisecond.
+var trustAudience = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9._:/]*[A-Za-z0-9])?$`)
+
+const maxAudience = 253
 
 func (c Cell) withDefaults() Cell {
 	c.Hub = c.Hub.withDefaults()
@@ -44,6 +51,7 @@ func (c Cell) withDefaults() Cell {
 	c.Mint = slices.Clone(c.Mint)
 	slices.SortFunc(c.Mint, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 	c.Mint = slices.Compact(c.Mint)
+	c.Revocable = slices.Compact(slices.Sorted(slices.Values(c.Revocable)))
 	return c
 }
 
@@ -77,7 +85,7 @@ func (c Cell) check() error {
 	if c.Issuer == "" {
 		wrong("issuer of the cell", "must not be empty: the agent's reports are known by it")
 	}
-	if !trustAudience.MatchString(c.Audience) {
+	if len(c.Audience) > maxAudience || !trustAudience.MatchString(c.Audience) {
 		wrong("audience of the cell", fmt.Sprintf("%q must be 1 to 253 letters, digits, '-', '.', '_', ':' and '/', and begin and end with a letter or digit", c.Audience))
 	}
 	for _, a := range slices.Concat(c.APIAudiences, c.MintAudiences) {
@@ -91,6 +99,12 @@ func (c Cell) check() error {
 	}
 	for _, sa := range c.Mint {
 		wrong("ServiceAccount to mint for "+sa.String(), accountProblem(sa)...)
+	}
+	for _, ns := range c.Revocable {
+		wrong(fmt.Sprintf("revocable namespace %q", ns), c.revocableProblem(ns)...)
+	}
+	if len(c.Revocable) > maxRevocable {
+		wrong("revocable namespaces", fmt.Sprintf("must be no more than %d, which is what an agent can report", maxRevocable))
 	}
 	if c.MaxTTL < minTTL {
 		wrong("longest life of a token", "must be at least 10m, the least that Kubernetes issues a token for")
@@ -158,6 +172,20 @@ func accountProblem(sa types.NamespacedName) []string {
 		problems = append(problems, "name: "+p)
 	}
 	return problems
+}
+
+// revocableProblem refuses a namespace that is certain to hold more than
+// revocable credentials: there the hub could delete, and nobody could create, what
+// others need.
+func (c Cell) revocableProblem(ns string) []string {
+	switch {
+	case ns == c.Agent.Namespace:
+		return []string{"must not be the agent's own: it's to hold nothing but ServiceAccounts with revocable credentials"}
+	case ns == metav1.NamespaceDefault, strings.HasPrefix(ns, "kube-"):
+		return []string{"must not be one of Kubernetes' own: it's to hold nothing but ServiceAccounts with revocable credentials"}
+	default:
+		return validation.IsDNS1123Label(ns)
+	}
 }
 
 func oneOf[T ~string](got T, allowed ...T) []string {

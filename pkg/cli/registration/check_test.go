@@ -2,6 +2,7 @@ package registration_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,25 @@ func TestNewRefuses(t *testing.T) {
 		"a wildcard to mint for": {
 			func(c *registration.Cell) { c.Mint = []types.NamespacedName{{Namespace: "*", Name: "deployer"}} },
 			"ServiceAccount to mint for */deployer: namespace: a lowercase RFC 1123 label must consist of"},
+		"a revocable namespace of the control plane": {
+			func(c *registration.Cell) { c.Revocable = []string{"kube-system"} },
+			`revocable namespace "kube-system": must not be one of Kubernetes' own`},
+		"the default namespace as a revocable one": {
+			func(c *registration.Cell) { c.Revocable = []string{"default"} },
+			`revocable namespace "default": must not be one of Kubernetes' own`},
+		"the agent's namespace as a revocable one": {
+			func(c *registration.Cell) { c.Revocable = []string{"cellcast-system"} },
+			`revocable namespace "cellcast-system": must not be the agent's own`},
+		"a revocable namespace that is none": {
+			func(c *registration.Cell) { c.Revocable = []string{"*"} },
+			`revocable namespace "*": a lowercase RFC 1123 label must consist of`},
+		"more revocable namespaces than an agent can report": {
+			func(c *registration.Cell) {
+				for i := range 65 {
+					c.Revocable = append(c.Revocable, fmt.Sprintf("ci-%d", i))
+				}
+			},
+			"revocable namespaces: must be no more than 64, which is what an agent can report"},
 		"a life that Kubernetes would not issue": {
 			func(c *registration.Cell) { c.MaxTTL = 9 * time.Minute },
 			"longest life of a token: must be at least 10m, the least that Kubernetes issues a token for"},

@@ -63,6 +63,12 @@ type Cell struct {
 	// means one hour.
 	MaxTTL time.Duration
 
+	// Revocable are the namespaces whose credentials can be ended before they
+	// expire. They hold nothing else: every token that the hub asks for there,
+	// for ServiceAccounts of Mint, is a revocable one, and nobody may create
+	// any other Secret there. At most 64. Nothing here creates them.
+	Revocable []string
+
 	// Hub is the hub that the cell joins.
 	Hub Hub
 }
@@ -130,8 +136,10 @@ func (r Registration) Cluster() *registryv1alpha1.Cluster {
 func (r Registration) OnCell() []runtime.Object {
 	var objects []runtime.Object
 	objects = append(objects, r.bounds()...)
+	objects = append(objects, r.secretBounds()...)
 	objects = append(objects, r.hubAccess()...)
-	return append(objects, r.agentAccess()...)
+	objects = append(objects, r.agentAccess()...)
+	return append(objects, r.secretAccess(r.cell.hub(), r.cell.agent())...)
 }
 
 // Authentication is what makes the cell's API server accept the hub's tokens

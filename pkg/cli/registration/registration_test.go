@@ -5,11 +5,13 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -31,7 +33,8 @@ func full(t *testing.T) registration.Cell {
 		Labels:        map[string]string{"env": "prod", "region": "eu"},
 		Issuer:        "https://kubernetes.default.svc.cluster.local",
 		APIAudiences:  []string{"https://kubernetes.default.svc", "https://kubernetes.default.svc.cluster.local"},
-		Mint:          []types.NamespacedName{{Namespace: "web", Name: "deployer"}, {Namespace: "payments", Name: "deployer"}, {Namespace: "payments", Name: "admin"}, {Namespace: "web", Name: "deployer"}},
+		Mint:          []types.NamespacedName{{Namespace: "web", Name: "deployer"}, {Namespace: "payments", Name: "deployer"}, {Namespace: "payments", Name: "admin"}, {Namespace: "web", Name: "deployer"}, {Namespace: "payments-ci", Name: "deployer"}},
+		Revocable:     []string{"web-ci", "payments-ci", "web-ci"},
 		MintAudiences: []string{"vault"},
 		MaxTTL:        30 * time.Minute,
 		Hub: registration.Hub{
@@ -77,7 +80,9 @@ func TestManifestsAreThoseOfTheGoldenFiles(t *testing.T) {
 }
 
 func TestBoundsComeBeforeTheAccessThatTheyBound(t *testing.T) {
-	r, err := registration.New(least())
+	cell := least()
+	cell.Revocable = []string{"payments-ci"}
+	r, err := registration.New(cell)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,9 +91,12 @@ func TestBoundsComeBeforeTheAccessThatTheyBound(t *testing.T) {
 		kinds = append(kinds, object.GetObjectKind().GroupVersionKind().Kind)
 	}
 	want := []string{
-		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", // of tokens
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", // of the hub's Secrets
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", // of everyone's
 		"ClusterRoleBinding", "Role", "RoleBinding",
 		"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
+		"Role", "RoleBinding", "Role", "RoleBinding", // to Secrets
 	}
 	if diff := cmp.Diff(want, kinds); diff != "" {
 		t.Errorf("order of application (-want +got):\n%s", diff)
@@ -108,11 +116,29 @@ func TestOnlyTheCertificatesOfABundleAreKept(t *testing.T) {
 	}
 }
 
+func TestACellWithoutRevocableNamespacesKeepsTheHubFromSecrets(t *testing.T) {
+	r, err := registration.New(least())
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := policyOf(t, r, "cellcast-hub-secrets")
+	const want = "the hub may not touch a Secret in payments-ci: register the cell with it as revocable"
+	if got := admit(t, policy, request{operation: "CREATE", namespace: "payments-ci", object: secretOf(nil)}); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, object := range r.OnCell() {
+		if role, ok := object.(*rbacv1.Role); ok && slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "secrets") }) {
+			t.Errorf("Role %s/%s gives access to Secrets", role.Namespace, role.Name)
+		}
+	}
+}
+
 func TestRegistrationOfTheSameFactsIsTheSame(t *testing.T) {
 	one, two := full(t), full(t)
 	two.Mint[0], two.Mint[2] = two.Mint[2], two.Mint[0]
+	two.Revocable = []string{"payments-ci", "web-ci"}
 	if diff := cmp.Diff(string(onCell(t, one)), string(onCell(t, two))); diff != "" {
-		t.Errorf("the order of --mint shows (-one +two):\n%s", diff)
+		t.Errorf("the order of --mint or --revocable shows (-one +two):\n%s", diff)
 	}
 }
 

@@ -1,4 +1,4 @@
-package agent
+package contact
 
 import (
 	"testing"
@@ -10,21 +10,21 @@ import (
 
 func TestContact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &contact{}
+		c := &Contact{}
 		lost := func(want time.Duration) {
 			t.Helper()
 			time.Sleep(time.Minute)
-			if got := c.lostFor(time.Now()); got != want {
+			if got := c.LostFor(time.Now()); got != want {
 				t.Errorf("lost for %s, want %s", got, want)
 			}
 		}
-		c.touch(time.Now())
+		c.Touch(time.Now())
 		lost(time.Minute)
 
-		first := c.hold(watch.NewFake())
+		first := c.Hold(watch.NewFake())
 		lost(0)
 
-		second := c.hold(watch.NewFake())
+		second := c.Hold(watch.NewFake())
 		first.Stop()
 		first.Stop() // a reflector may stop a watch twice
 		lost(0)
