@@ -23,6 +23,34 @@ const (
 	RateLimited            Code = "RateLimited"
 )
 
+// Stance is whether a client may answer in the hub's place, where its user
+// declared that it shall (ADR-006). The zero value is no.
+type Stance int
+
+const (
+	// StanceNever: the hub decided, or a fallback would hide the caller's own
+	// mistake. A stance is no way around a policy, and a mint never falls back.
+	StanceNever Stance = iota
+	// StanceUnranked: the caller is permitted, and the hub found no cell that it
+	// could choose. A stance may name one that was left out for its capacity
+	// alone, and the refusal says which those are.
+	StanceUnranked
+	// StanceUndecided: nothing was decided, so nothing was refused.
+	StanceUndecided
+)
+
+// String is the stance in the words of the documentation.
+func (s Stance) String() string {
+	switch s {
+	case StanceUnranked:
+		return "for a cell left out for capacity"
+	case StanceUndecided:
+		return "yes"
+	default: // StanceNever
+		return "no"
+	}
+}
+
 // Meaning is what is fixed about a code.
 type Meaning struct {
 	Code Code
@@ -34,6 +62,8 @@ type Meaning struct {
 	// RetryAfter is what the answer advises where nothing better is known;
 	// zero exactly when MayClear is false.
 	RetryAfter time.Duration
+	// Stance says whether a client may answer in the hub's place.
+	Stance Stance
 	// Says is what the code means, in a sentence.
 	Says string
 	// Next is what the caller can do about it.
@@ -43,37 +73,37 @@ type Meaning struct {
 // Meanings is the table of all codes, in the order of the documentation.
 func Meanings() []Meaning {
 	return []Meaning{
-		{NoPolicy, http.StatusForbidden, false, 0,
+		{NoPolicy, http.StatusForbidden, false, 0, StanceNever,
 			"No PlacementPolicy matches this caller and workload.",
 			"Ask the platform team for a PlacementPolicy whose subjects match the identity that the message names."},
-		{DarkNotPermitted, http.StatusForbidden, false, 0,
+		{DarkNotPermitted, http.StatusForbidden, false, 0, StanceNever,
 			"The request asks for a dark cell and the governing policy doesn't permit it.",
 			"Leave out --dark, or ask for allowDark in the policy that the message names."},
-		{CellChoiceNotPermitted, http.StatusForbidden, false, 0,
+		{CellChoiceNotPermitted, http.StatusForbidden, false, 0, StanceNever,
 			"The request names a cell and no policy lets this caller choose that cell.",
 			"Create a placement and take the cell that it answers, or ask for allowCellSelection in the policy."},
-		{NoPermittedCells, http.StatusConflict, false, 0,
+		{NoPermittedCells, http.StatusConflict, false, 0, StanceNever,
 			"The governing policy's clusterSelector matches no registered cell.",
 			"Ask the platform team to compare the policy's clusterSelector with the labels in kubectl get clusters --show-labels."},
-		{InvalidRequest, http.StatusBadRequest, false, 0,
+		{InvalidRequest, http.StatusBadRequest, false, 0, StanceNever,
 			"A field of the request is wrong; nothing was decided.",
 			"Correct the field that the message names."},
-		{NoEligibleCells, http.StatusServiceUnavailable, true, 30 * time.Second,
+		{NoEligibleCells, http.StatusServiceUnavailable, true, 30 * time.Second, StanceUnranked,
 			"Every permitted cell is draining, dark, or has no room for the request.",
 			"Retry later; cellcast cells shows the state of each cell that you may reach."},
-		{CapacityUnknown, http.StatusServiceUnavailable, true, 15 * time.Second,
+		{CapacityUnknown, http.StatusServiceUnavailable, true, 15 * time.Second, StanceUnranked,
 			"No permitted and accepting cell has a fresh capacity report.",
 			"Retry; if it lasts, the platform team should look at the cellcast-agent of those cells."},
-		{PlacementUnavailable, http.StatusServiceUnavailable, true, 5 * time.Second,
+		{PlacementUnavailable, http.StatusServiceUnavailable, true, 5 * time.Second, StanceUndecided,
 			"This hub replica can't decide yet: it has just started.",
 			"Retry; it clears by itself when the agents have reported."},
-		{MintUnavailable, http.StatusServiceUnavailable, true, 10 * time.Second,
+		{MintUnavailable, http.StatusServiceUnavailable, true, 10 * time.Second, StanceNever,
 			"A cell was chosen but can't be reached to issue the credential.",
 			"Retry; if it lasts, the platform team should look at the Cluster's TrustEstablished condition."},
-		{MintFailed, http.StatusServiceUnavailable, true, 30 * time.Second,
+		{MintFailed, http.StatusServiceUnavailable, true, 30 * time.Second, StanceNever,
 			"A cell was chosen and refused to issue the credential, or issued one that the hub can't accept.",
 			"Show the message to the platform team: it says whether trust, RBAC or the token's life is at fault."},
-		{RateLimited, http.StatusTooManyRequests, true, time.Second,
+		{RateLimited, http.StatusTooManyRequests, true, time.Second, StanceUndecided,
 			"Too many requests at once.",
 			"Retry after the time that the answer names."},
 	}

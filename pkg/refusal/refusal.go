@@ -25,6 +25,9 @@ type Refusal struct {
 	// RetryAfter is how long to wait before asking again; zero where the code
 	// doesn't clear by itself, or where nothing better than the table is known.
 	RetryAfter time.Duration
+	// Trace is what the hub says of the cells that the caller may reach; nil
+	// where it says nothing of any.
+	Trace *Trace
 	// cause is for the log alone.
 	cause error
 }

@@ -18,18 +18,19 @@ func TestEachCodeTravelsAsTheRecordSays(t *testing.T) {
 	want := map[Code]struct {
 		http     int
 		mayClear bool
+		stance   Stance
 	}{
-		NoPolicy:               {http.StatusForbidden, false},
-		DarkNotPermitted:       {http.StatusForbidden, false},
-		CellChoiceNotPermitted: {http.StatusForbidden, false},
-		NoPermittedCells:       {http.StatusConflict, false},
-		InvalidRequest:         {http.StatusBadRequest, false},
-		NoEligibleCells:        {http.StatusServiceUnavailable, true},
-		CapacityUnknown:        {http.StatusServiceUnavailable, true},
-		PlacementUnavailable:   {http.StatusServiceUnavailable, true},
-		MintUnavailable:        {http.StatusServiceUnavailable, true},
-		MintFailed:             {http.StatusServiceUnavailable, true},
-		RateLimited:            {http.StatusTooManyRequests, true},
+		NoPolicy:               {http.StatusForbidden, false, StanceNever},
+		DarkNotPermitted:       {http.StatusForbidden, false, StanceNever},
+		CellChoiceNotPermitted: {http.StatusForbidden, false, StanceNever},
+		NoPermittedCells:       {http.StatusConflict, false, StanceNever},
+		InvalidRequest:         {http.StatusBadRequest, false, StanceNever},
+		NoEligibleCells:        {http.StatusServiceUnavailable, true, StanceUnranked},
+		CapacityUnknown:        {http.StatusServiceUnavailable, true, StanceUnranked},
+		PlacementUnavailable:   {http.StatusServiceUnavailable, true, StanceUndecided},
+		MintUnavailable:        {http.StatusServiceUnavailable, true, StanceNever},
+		MintFailed:             {http.StatusServiceUnavailable, true, StanceNever},
+		RateLimited:            {http.StatusTooManyRequests, true, StanceUndecided},
 	}
 	if len(want) != len(Meanings()) {
 		t.Errorf("the table has %d codes, this test %d", len(Meanings()), len(want))
@@ -38,6 +39,9 @@ func TestEachCodeTravelsAsTheRecordSays(t *testing.T) {
 		t.Run(string(m.Code), func(t *testing.T) {
 			if m.HTTP != want[m.Code].http || m.MayClear != want[m.Code].mayClear {
 				t.Errorf("HTTP %d, may clear %t; want %+v", m.HTTP, m.MayClear, want[m.Code])
+			}
+			if m.Stance != want[m.Code].stance {
+				t.Errorf("may a stance answer: %v; want %v", m.Stance, want[m.Code].stance)
 			}
 			if (m.RetryAfter > 0) != m.MayClear {
 				t.Errorf("advises to retry after %s, though it may clear: %t", m.RetryAfter, m.MayClear)
@@ -137,7 +141,7 @@ func TestDocumentationHasTheTable(t *testing.T) {
 		if m.MayClear {
 			clears = "after " + m.RetryAfter.String()
 		}
-		row := fmt.Sprintf("| `%s` | %d | %s | %s | %s |", m.Code, m.HTTP, clears, m.Says, m.Next)
+		row := fmt.Sprintf("| `%s` | %d | %s | %s | %s | %s |", m.Code, m.HTTP, clears, m.Stance, m.Says, m.Next)
 		if !strings.Contains(string(doc), row) {
 			t.Errorf("docs/refusals.md lacks this row:\n%s", row)
 		}

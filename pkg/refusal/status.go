@@ -12,12 +12,14 @@ import (
 )
 
 // Status returns the refusal as the error that an API server sends. The code
-// is details.causes[0].reason, which Go calls Type.
+// is details.causes[0].reason, which Go calls Type; the trace is in the causes
+// after it.
 func (r *Refusal) Status() *apierrors.StatusError {
 	m := r.Code.Meaning()
 	details := &metav1.StatusDetails{
 		Causes: []metav1.StatusCause{{Type: metav1.CauseType(r.Code), Message: r.Message, Field: r.Field}},
 	}
+	details.Causes = append(details.Causes, r.Trace.causes()...)
 	if m.MayClear {
 		after := r.RetryAfter
 		if after <= 0 {
@@ -87,7 +89,7 @@ func FromStatus(err error) (*Refusal, bool) {
 		for _, cause := range s.Details.Causes {
 			if m := Code(cause.Type).Meaning(); isKnown(m.Code) && int32(m.HTTP) == s.Code {
 				return &Refusal{Code: m.Code, Message: cause.Message, Field: cause.Field,
-					RetryAfter: seconds(s.Details.RetryAfterSeconds)}, true
+					RetryAfter: seconds(s.Details.RetryAfterSeconds), Trace: traceOf(s.Details.Causes)}, true
 			}
 		}
 	}

@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/labels"
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
@@ -48,6 +50,14 @@ func (v *View) Cluster(name string) (*registryv1alpha1.Cluster, bool) {
 // Permission returns what a policy of Policies permits.
 func (v *View) Permission(p *policy.Policy) *placement.Permission {
 	return v.entries[p.Name].Permission
+}
+
+// Reaches reports whether a policy could permit the cell to the caller, for one
+// workload or another.
+func (v *View) Reaches(c policy.Caller, cell *registryv1alpha1.Cluster) bool {
+	return slices.ContainsFunc(v.Policies.Reachable(c), func(p *policy.Policy) bool {
+		return p.Selector.Matches(labels.Set(cell.Labels))
+	})
 }
 
 // Entry returns the policy of this name as it was read, compiled or not.

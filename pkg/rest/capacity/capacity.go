@@ -26,9 +26,16 @@ type Index interface {
 	Observe(cell string, report capacity.Report, now time.Time) (capacity.Receipt, *refusal.Refusal)
 }
 
+// Relay hands reports on.
+type Relay interface {
+	Report(cell string, spec cellcastv1alpha1.CellCapacitySpec)
+}
+
 // Storage takes reports.
 type Storage struct {
 	Index Index
+	// Relay tells the other replicas; it doesn't wait for them.
+	Relay Relay
 	Audit audit.Sink
 	Now   func() time.Time
 }
@@ -68,7 +75,7 @@ func (s *Storage) Create(ctx context.Context, name string, obj runtime.Object, _
 		record := c.Record(audit.EventReportRefused)
 		record.Cell = name
 		call.End(&record, refused, c.Started, s.Now())
-		s.Audit.Write(record)
+		_ = s.Audit.Write(record) // nothing is issued, and the loss is in the log
 		return nil, c.Answer(ctx, refused)
 	}
 	return &cellcastv1alpha1.CellCapacity{
@@ -89,5 +96,9 @@ func (s *Storage) take(name string, report *cellcastv1alpha1.CellCapacity, dry b
 	if refused != nil || dry {
 		return capacity.Receipt{}, refused
 	}
-	return s.Index.Observe(name, parsed, now)
+	receipt, refused := s.Index.Observe(name, parsed, now)
+	if refused == nil {
+		s.Relay.Report(name, report.Spec)
+	}
+	return receipt, refused
 }

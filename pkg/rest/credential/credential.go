@@ -1,32 +1,46 @@
 // Package credential issues what a placement, or a named cell, is asked for: a
 // short-lived token of one ServiceAccount on one cell. Settle says what would
 // be issued and refuses what can't be; Issue mints it and writes the audit
-// record. The token goes into the answer and nowhere else.
+// record. The token goes into the answer and nowhere else, sealed where the
+// caller sent a key; and it doesn't leave the hub when the audit trail can't
+// be written.
 package credential
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/tracing"
+	"k8s.io/utils/ptr"
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/audit"
+	"cellcast.io/cellcast/pkg/capacity"
 	"cellcast.io/cellcast/pkg/mint"
 	"cellcast.io/cellcast/pkg/policy"
 	"cellcast.io/cellcast/pkg/refusal"
 	"cellcast.io/cellcast/pkg/rest/call"
+	"cellcast.io/cellcast/pkg/revocation"
 )
 
 // Issuer issues credentials.
 type Issuer struct {
-	// Cell returns the client of a cell.
-	Cell func(*registryv1alpha1.Cluster) (mint.Cell, error)
+	Cells Cells
+	// Capacity knows which credentials a cell's agent can end.
+	Capacity Capacity
 	// Ceiling is the longest life of any credential.
 	Ceiling time.Duration
 	Audit   audit.Sink
 	Now     func() time.Time
+}
+
+// Capacity is what is known of the cells' agents.
+type Capacity interface {
+	Describe(cell string, now time.Time) (capacity.Description, bool)
 }
 
 // Issue is what is to be issued.
@@ -38,16 +52,19 @@ type Issue struct {
 	Workload string
 	// Scope is whose token.
 	Scope policy.Scope
-	// TTL is the life to ask for. Before Settle it's what the caller asked for,
-	// zero for none in particular.
+	// TTL is how long the credential shall live. Before Settle it's what the
+	// caller asked for, zero for none in particular.
 	TTL time.Duration
+	// Delivery is how the caller gets it.
+	Delivery Delivery
 
 	// most is the longest life that is accepted.
 	most time.Duration
 }
 
 // Settle settles how long the credential shall live. It refuses a life that
-// policy and hub don't allow on the cell.
+// policy and hub don't allow on the cell, and a revocable credential where
+// nobody on the cell would end it.
 func (i *Issuer) Settle(issue Issue) (Issue, *refusal.Refusal) {
 	rules := policy.TTLRules{
 		Cell:    issue.Cell.Name,
@@ -59,54 +76,109 @@ func (i *Issuer) Settle(issue Issue) (Issue, *refusal.Refusal) {
 	if issue.TTL, refused = policy.ResolveTTL(issue.TTL, rules); refused != nil {
 		return Issue{}, refused
 	}
-	issue.most = policy.Bounds(rules).Max
+	issue.most = max(policy.Bounds(rules).Max, mint.Floor)
+	if issue.Scope.Revocable {
+		return issue, i.endable(issue)
+	}
 	return issue, nil
 }
 
-// Issue mints what was settled. The error is a refusal that says whose fault it is, or a fault.
+// endable refuses where the cell's agent is silent, or doesn't end credentials
+// in the namespace.
+func (i *Issuer) endable(issue Issue) *refusal.Refusal {
+	cell, namespace := issue.Cell.Name, issue.Scope.Namespace
+	known, _ := i.Capacity.Describe(cell, i.Now())
+	switch {
+	case known.Health != cellcastv1alpha1.CapacityFresh:
+		return refusal.New(refusal.MintUnavailable,
+			"the agent of cell %s hasn't reported lately, so nobody there would end a revocable credential", cell)
+	case !slices.Contains(known.RevocableNamespaces, namespace):
+		return refusal.New(refusal.MintFailed,
+			"the agent of cell %s doesn't end credentials in namespace %s: start it with --revocable-namespaces=%s; where it is, its log says what it lacks", cell, namespace, namespace)
+	default:
+		return nil
+	}
+}
+
+// Issue mints what was settled. The error is a refusal that says whose fault it
+// is, or a fault; then nobody has the credential.
 func (i *Issuer) Issue(ctx context.Context, c call.Call, issue Issue) (*cellcastv1alpha1.Credential, error) {
+	ctx, span := tracing.Start(ctx, "mint", attribute.String("cell", issue.Cell.Name))
+	defer span.End(slow)
 	began := i.Now()
 	record := c.Record(audit.EventMint)
 	record.Workload, record.Policy, record.Cell = issue.Workload, issue.Policy.Name, issue.Cell.Name
 	record.Namespace, record.ServiceAccount = issue.Scope.Namespace, issue.Scope.ServiceAccountName
 	record.TTLSeconds = int64(issue.TTL / time.Second)
+	record.Sealed, record.Revocable = issue.Delivery.recipient != nil, issue.Scope.Revocable
 
-	minted, err := i.mint(ctx, issue, began)
-	if err == nil {
-		record.ExpiresAt, record.TokenSHA256, record.JTI = minted.Expiration, minted.SHA256, minted.JTI
-	}
-	call.End(&record, err, began, i.Now())
-	i.Audit.Write(record)
+	cell, err := i.Cells.Client(issue.Cell)
 	if err != nil {
+		return nil, i.end(&record, err, began)
+	}
+	issue.Delivery = issue.Delivery.drawn()
+	ask := issue.ask(c)
+	minted, err := mint.Mint(ctx, began, cell, ask)
+	if err != nil {
+		return nil, i.end(&record, err, began)
+	}
+	record.ExpiresAt, record.TokenSHA256, record.JTI = minted.Expiration, minted.SHA256, minted.JTI
+	record.RevokesAt = minted.RevokesAt
+	answer := issue.answer(minted)
+	err = issue.Delivery.deliver(ctx, minted.Token.Reveal(), answer)
+	if err := i.end(&record, err, began); err != nil {
+		mint.Discard(ctx, cell, ask)
 		return nil, err
 	}
-	return &cellcastv1alpha1.Credential{
-		Token:               minted.Token.Reveal(),
-		ExpirationTimestamp: metav1.NewTime(minted.Expiration),
-		Namespace:           issue.Scope.Namespace,
-		ServiceAccountName:  issue.Scope.ServiceAccountName,
-		Audiences:           issue.Scope.Audiences,
-	}, nil
+	return answer, nil
 }
 
-func (i *Issuer) mint(ctx context.Context, issue Issue, now time.Time) (mint.Credential, error) {
-	cell, err := i.Cell(issue.Cell)
-	if err != nil {
-		return mint.Credential{}, refusal.New(refusal.MintFailed,
-			"the hub can't make a client of cell %s from its row: check the endpoint and caBundle of its Cluster", issue.Cell.Name).Because(err)
+// slow is from when on a span is in the log too.
+const slow = 5 * time.Second
+
+// end writes the record. It returns the error that the record speaks of, or
+// the refusal that comes of a trail that can't be written.
+func (i *Issuer) end(record *audit.Record, err error, began time.Time) error {
+	call.End(record, err, began, i.Now())
+	if lost := i.Audit.Write(*record); lost != nil && err == nil {
+		return call.Unaudited(refusal.MintUnavailable, lost)
 	}
-	return mint.Mint(ctx, now, cell, mint.Ask{
+	return err
+}
+
+// ask is what the cell is asked for.
+func (issue Issue) ask(c call.Call) mint.Ask {
+	ask := mint.Ask{
 		Scope: mint.Scope{
 			Namespace:          issue.Scope.Namespace,
 			ServiceAccountName: issue.Scope.ServiceAccountName,
 			Audiences:          issue.Scope.Audiences,
 		},
-		TTL:     issue.TTL,
+		TTL:     max(issue.TTL, mint.Floor),
 		Ceiling: issue.most,
-	})
+	}
+	if issue.Scope.Revocable {
+		ask.Binding = &mint.Binding{Name: revocation.SecretName(Owner(c), issue.Delivery.nonce), TTL: issue.TTL}
+	}
+	return ask
 }
 
-// Reference is what a caller needs to reach the cell.
-func Reference(cell *registryv1alpha1.Cluster) cellcastv1alpha1.CellReference {
-	return cellcastv1alpha1.CellReference{Name: cell.Name, Endpoint: cell.Spec.Endpoint, CABundle: cell.Spec.CABundle}
+// answer is the credential as the caller gets it, without the token.
+func (issue Issue) answer(minted mint.Credential) *cellcastv1alpha1.Credential {
+	answer := &cellcastv1alpha1.Credential{
+		ExpirationTimestamp: metav1.NewTime(minted.Expiration),
+		Namespace:           issue.Scope.Namespace,
+		ServiceAccountName:  issue.Scope.ServiceAccountName,
+		Audiences:           issue.Scope.Audiences,
+	}
+	if !minted.RevokesAt.IsZero() {
+		answer.RevokesAt = ptr.To(metav1.NewTime(minted.RevokesAt))
+		answer.RevocationNonce = issue.Delivery.nonce
+	}
+	return answer
+}
+
+// Owner is whose credential it is: the one who may end it.
+func Owner(c call.Call) revocation.Owner {
+	return revocation.Owner{Class: c.Caller.Class.String(), User: c.Caller.User, Issuer: c.Caller.Issuer, Subject: c.Caller.Subject}
 }

@@ -16,12 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/dryrun"
+	"k8s.io/component-base/tracing"
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	"cellcast.io/cellcast/pkg/audit"
 	"cellcast.io/cellcast/pkg/capacity"
 	"cellcast.io/cellcast/pkg/placement"
-	"cellcast.io/cellcast/pkg/policy"
 	"cellcast.io/cellcast/pkg/refusal"
 	"cellcast.io/cellcast/pkg/registry"
 	"cellcast.io/cellcast/pkg/rest/call"
@@ -36,6 +36,12 @@ type Engine interface {
 	Decide(placement.Request, *placement.Permission, time.Time) (placement.Decision, *refusal.Refusal)
 }
 
+// Relay tells the other replicas. It doesn't wait for them.
+type Relay interface {
+	Reserve(capacity.Reservation)
+	Release(capacity.Reservation)
+}
+
 // Storage answers placements.
 type Storage struct {
 	// View returns the rows as they are now.
@@ -43,6 +49,8 @@ type Storage struct {
 	Engine Engine
 	// Release takes back what was reserved for a placement that came to nothing.
 	Release func(capacity.Reservation, time.Time)
+	// Relay tells the other replicas what was reserved and taken back.
+	Relay Relay
 	// Warm reports whether this replica has heard enough of the fleet.
 	Warm   func(time.Time) bool
 	Issuer *credential.Issuer
@@ -94,9 +102,12 @@ func (s *Storage) Create(ctx context.Context, obj runtime.Object, _ rest.Validat
 
 // place decides, writes the decision to the audit trail, and mints.
 func (s *Storage) place(ctx context.Context, c call.Call, question *cellcastv1alpha1.Placement, record *audit.Record) (*cellcastv1alpha1.Placement, error) {
-	d, err := s.decide(c, question.Spec, record)
+	d, err := s.decide(ctx, c, question.Spec, record)
 	call.End(record, err, c.Started, s.Now())
-	s.Audit.Write(*record)
+	if lost := s.Audit.Write(*record); lost != nil && err == nil {
+		s.release(d.Reservation)
+		err = call.Unaudited(refusal.PlacementUnavailable, lost)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -104,12 +115,21 @@ func (s *Storage) place(ctx context.Context, c call.Call, question *cellcastv1al
 	if record.DryRun {
 		return answer, nil
 	}
+	s.Relay.Reserve(d.Reservation)
 	answer.Status.Credential, err = s.Issuer.Issue(ctx, c, d.issue)
 	if err != nil {
-		s.Release(d.Reservation, s.Now())
+		s.release(d.Reservation)
+		s.Relay.Release(d.Reservation)
 		return nil, err
 	}
 	return answer, nil
+}
+
+// release takes back what Place reserved; a dry run reserved nothing.
+func (s *Storage) release(r capacity.Reservation) {
+	if r.Cell != "" {
+		s.Release(r, s.Now())
+	}
 }
 
 // decision is where the workload goes and what is to be issued for it.
@@ -120,43 +140,75 @@ type decision struct {
 
 // decide runs permission, eligibility and score. Everything that the mint will
 // need is settled here too, so that a dry run refuses what the real one would.
-func (s *Storage) decide(c call.Call, spec cellcastv1alpha1.PlacementSpec, record *audit.Record) (decision, error) {
-	request, ttl, refused := parse(spec)
+func (s *Storage) decide(ctx context.Context, c call.Call, spec cellcastv1alpha1.PlacementSpec, record *audit.Record) (decision, error) {
+	q, refused := parse(spec)
 	if refused != nil {
 		return decision{}, refused
 	}
-	record.Workload = request.Workload // valid: what was sent for a name may be a secret
-	view := s.View()
-	governing, refused := view.Policies.Govern(c.Caller.Caller, request.Workload)
-	if refused != nil {
-		return decision{}, refused
-	}
-	p := governing.Policy
-	record.Policy, record.Specificity, record.Strategy = p.Name, governing.Specificity, string(p.Strategy)
-	scope, refused := p.Scope(c.Caller.Caller, request.Workload)
+	record.Workload = spec.Workload // valid: what was sent for a name may be a secret
+	record.Dark = spec.Dark
+	permission, issue, refused := s.permit(ctx, c, q, record)
 	if refused != nil {
 		return decision{}, refused
 	}
 	if !s.Warm(c.Started) {
-		return decision{}, refusal.New(refusal.PlacementUnavailable,
-			"this hub replica has just started and hasn't heard from every cell yet; it clears within about a minute")
+		return decision{}, s.cold(q.request, permission, record)
 	}
-	chosen, refused := s.choose(request, view.Permission(p), record)
+	chosen, refused := s.choose(ctx, q.request, permission, record)
 	if refused != nil {
 		return decision{}, refused
 	}
-	issue, refused := s.Issuer.Settle(credential.Issue{
-		Cell: chosen.Cell, Policy: p, Workload: request.Workload, Scope: scope, TTL: ttl,
-	})
-	if refused != nil {
-		s.Release(chosen.Reservation, s.Now())
+	issue.Cell = chosen.Cell
+	if issue, refused = s.Issuer.Settle(issue); refused != nil {
+		s.release(chosen.Reservation)
 		return decision{}, refused
 	}
 	return decision{chosen, issue}, nil
 }
 
+// permit finds the policy that governs, which cells it permits, and what would
+// be issued on one of them.
+func (s *Storage) permit(ctx context.Context, c call.Call, q question, record *audit.Record) (*placement.Permission, credential.Issue, *refusal.Refusal) {
+	_, span := tracing.Start(ctx, "filter")
+	defer span.End(slow)
+	view := s.View()
+	governing, refused := view.Policies.Govern(c.Caller.Caller, q.request.Workload)
+	if refused != nil {
+		return nil, credential.Issue{}, refused
+	}
+	p := governing.Policy
+	record.Policy, record.Specificity, record.Strategy = p.Name, governing.Specificity, string(p.Strategy)
+	scope, refused := p.Scope(c.Caller.Caller, q.request.Workload)
+	if refused != nil {
+		return nil, credential.Issue{}, refused
+	}
+	return view.Permission(p), credential.Issue{
+		Policy: p, Workload: q.request.Workload, Scope: scope, TTL: q.ttl, Delivery: q.delivery,
+	}, nil
+}
+
+// cold is the refusal of a replica that hasn't heard from the fleet yet. What
+// doesn't need a report is settled all the same: what will stay refused, and
+// which cells permission and state rule out.
+func (s *Storage) cold(request placement.Request, permission *placement.Permission, record *audit.Record) *refusal.Refusal {
+	request.Explain = true
+	d, refused := s.Engine.Decide(request, permission, s.Now())
+	record.Candidates = candidates(d.Trace)
+	if refused != nil && !refused.Code.Meaning().MayClear {
+		return refused
+	}
+	refused = refusal.New(refusal.PlacementUnavailable,
+		"this hub replica has just started and hasn't heard from every cell yet; it clears within about a minute")
+	if d.Trace == nil {
+		return refused
+	}
+	return refused.WithCandidates(d.Trace.Reachable())
+}
+
 // choose asks the engine, and puts the whole trace into the audit record.
-func (s *Storage) choose(request placement.Request, permission *placement.Permission, record *audit.Record) (placement.Decision, *refusal.Refusal) {
+func (s *Storage) choose(ctx context.Context, request placement.Request, permission *placement.Permission, record *audit.Record) (placement.Decision, *refusal.Refusal) {
+	_, span := tracing.Start(ctx, "score")
+	defer span.End(slow)
 	ask := s.Engine.Place
 	if record.DryRun {
 		ask = s.Engine.Decide
@@ -164,24 +216,14 @@ func (s *Storage) choose(request placement.Request, permission *placement.Permis
 	request.Explain = true
 	d, refused := ask(request, permission, s.Now())
 	record.Candidates = candidates(d.Trace)
-	if d.Cell != nil {
-		record.Cell = d.Cell.Name
+	switch {
+	case d.Cell != nil:
+		record.Cell, record.Confidence = d.Cell.Name, string(d.Confidence)
+	case refused != nil && d.Trace != nil:
+		refused = refused.WithCandidates(d.Trace.Reachable())
 	}
 	return d, refused
 }
 
-// parse turns the question into what the engine understands.
-func parse(spec cellcastv1alpha1.PlacementSpec) (placement.Request, time.Duration, *refusal.Refusal) {
-	if refused := policy.ParseWorkload(spec.Workload); refused != nil {
-		return placement.Request{}, 0, refused
-	}
-	ttl, refused := policy.ParseTTL(spec.TTL)
-	if refused != nil {
-		return placement.Request{}, 0, refused
-	}
-	resources, refused := capacity.ParseAmounts("spec.resources", spec.Resources)
-	if refused != nil {
-		return placement.Request{}, 0, refused
-	}
-	return placement.Request{Workload: spec.Workload, Dark: spec.Dark, Resources: resources}, ttl, nil
-}
+// slow is from when on a span is in the log too.
+const slow = time.Second

@@ -79,7 +79,9 @@ func (s *Storage) Create(ctx context.Context, name string, obj runtime.Object, _
 
 	issue, err := s.check(c, name, question, &record)
 	call.End(&record, err, c.Started, s.Now())
-	s.Audit.Write(record)
+	if lost := s.Audit.Write(record); lost != nil && err == nil {
+		err = call.Unaudited(refusal.PlacementUnavailable, lost)
+	}
 	if err != nil {
 		return nil, c.Answer(ctx, err)
 	}
@@ -109,7 +111,12 @@ func (s *Storage) check(c call.Call, name string, question *cellcastv1alpha1.Cel
 	if refused != nil {
 		return credential.Issue{}, refused
 	}
+	delivery, refused := credential.ParseDelivery(spec.Recipient, spec.RevocationNonce)
+	if refused != nil {
+		return credential.Issue{}, refused
+	}
 	record.Workload = spec.Workload // valid: what was sent for a name may be a secret
+	record.Dark = spec.Dark
 	view := s.View()
 	governing, refused := view.Policies.Govern(c.Caller.Caller, spec.Workload)
 	if refused != nil {
@@ -129,7 +136,7 @@ func (s *Storage) check(c call.Call, name string, question *cellcastv1alpha1.Cel
 	if refused != nil {
 		return credential.Issue{}, refused
 	}
-	issue, refused := s.Issuer.Settle(credential.Issue{Cell: cell, Policy: p, Workload: spec.Workload, Scope: scope, TTL: ttl})
+	issue, refused := s.Issuer.Settle(credential.Issue{Cell: cell, Policy: p, Workload: spec.Workload, Scope: scope, TTL: ttl, Delivery: delivery})
 	if refused != nil {
 		return credential.Issue{}, refused
 	}
