@@ -16,8 +16,8 @@ import (
 type Doors struct {
 	// HubUsers authenticates by the request headers of the hub's API server.
 	HubUsers authenticator.Request
-	// Reporters and Pipelines authenticate by a bearer token.
-	Reporters, Pipelines authenticator.Token
+	// Reporters, Pipelines and Peers authenticate by a bearer token.
+	Reporters, Pipelines, Peers authenticator.Token
 	// OnFailure is called with each bearer token that was refused. It may be
 	// nil.
 	OnFailure func(context.Context, *Failure)
@@ -31,9 +31,9 @@ type Doors struct {
 //     connection with its proxy certificate. They come first because whoever
 //     comes that way has been authenticated, and the hub shall say so too.
 //  2. The bearer token. The path chooses who looks at it: on cells/capacity
-//     the reporters alone, everywhere else the pipelines alone. A token that
-//     its authenticator refuses is tried on nobody else, so that a pipeline
-//     can't report and no junk reaches a second key set.
+//     the reporters alone, below /relay/ the peers alone, everywhere else the
+//     pipelines alone. A token that its authenticator refuses is tried on nobody
+//     else, so that a pipeline can't report and no junk reaches a second key set.
 //  3. Nobody, on the open paths: kubelets probe without credentials. Credentials
 //     that were refused are not taken for none.
 //
@@ -66,8 +66,14 @@ func (b byPath) AuthenticateToken(ctx context.Context, token string) (*authentic
 		return nil, false, errors.New("the request's path was not parsed before authentication")
 	}
 	chosen := b.doors.Pipelines
-	if isCapacity(info) {
+	switch {
+	case isCapacity(info):
 		chosen = b.doors.Reporters
+	case isRelay(info):
+		chosen = b.doors.Peers
+	}
+	if chosen == nil {
+		return nil, false, errors.New("nobody authenticates here by a token")
 	}
 	response, ok, err := chosen.AuthenticateToken(ctx, token)
 	var failure *Failure

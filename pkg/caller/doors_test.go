@@ -36,11 +36,13 @@ func TestDoors(t *testing.T) {
 	ci := startIssuer(t, issuer.Options{})
 	pipelines, _ := newPipelines(t, keyset.Options{}, trust{issuer: ci})
 	var failures []Reason
+	hub := startIssuer(t, issuer.Options{})
 	doors := Authenticator(Doors{
-		HubUsers: frontProxy, Reporters: newReporters(f), Pipelines: pipelines, Open: []string{"/livez"},
+		HubUsers: frontProxy, Reporters: newReporters(f), Pipelines: pipelines, Peers: newPeers(t, hub), Open: []string{"/livez"},
 		OnFailure: func(_ context.Context, failure *Failure) { failures = append(failures, failure.Reason) },
 	})
 	pipeline, reporter := sign(t, ci, issuer.Signing{}), f.reportToken(t, "eu-1", issuer.Signing{})
+	peer := peerToken(t, hub, issuer.Signing{})
 	get := capacityOf("eu-1")
 	get.Verb = "get"
 	other := capacityOf("eu-1")
@@ -64,11 +66,19 @@ func TestDoors(t *testing.T) {
 		"a reporter reads capacity":                 {info: get, bearer: reporter, failures: []Reason{ReasonVerb}},
 		"a reporter asks for a placement":           {info: placements(), bearer: reporter, failures: []Reason{ReasonIssuer}},
 		"a reporter comes to another group's cells": {info: other, bearer: reporter, failures: []Reason{ReasonIssuer}},
-		"junk":                                  {info: placements(), bearer: "junk", failures: []Reason{ReasonMalformed}},
-		"no credentials":                        {info: placements()},
-		"no credentials on an open path":        {info: &genericapirequest.RequestInfo{}, path: "/livez", want: "*user.DefaultInfo system:anonymous"},
-		"bad credentials on an open path":       {info: &genericapirequest.RequestInfo{}, path: "/livez", bearer: "junk", failures: []Reason{ReasonMalformed}},
-		"a token where the path was not parsed": {bearer: pipeline},
+		"a replica relays":                          {info: relay("post"), bearer: peer, want: "*caller.Peer cellcast.io:peer:" + hubSubject},
+		"a replica asks for a placement":            {info: placements(), bearer: peer, failures: []Reason{ReasonIssuer}},
+		"a replica reports":                         {info: capacityOf("eu-1"), bearer: peer, failures: []Reason{ReasonIssuer}},
+		"a replica asks for discovery":              {info: &genericapirequest.RequestInfo{Verb: "get", Path: "/apis"}, bearer: peer, failures: []Reason{ReasonIssuer}},
+		"a reporter comes to the relay":             {info: relay("post"), bearer: reporter, failures: []Reason{ReasonIssuer}},
+		"a pipeline comes to the relay":             {info: relay("post"), bearer: pipeline, failures: []Reason{ReasonIssuer}},
+		"a pipeline comes to another path there":    {info: &genericapirequest.RequestInfo{Verb: "get", Path: "/relay/"}, bearer: pipeline, failures: []Reason{ReasonVerb}},
+		"nobody comes to the relay":                 {info: relay("post"), path: "/relay/v1/batch"},
+		"junk":                                      {info: placements(), bearer: "junk", failures: []Reason{ReasonMalformed}},
+		"no credentials":                            {info: placements()},
+		"no credentials on an open path":            {info: &genericapirequest.RequestInfo{}, path: "/livez", want: "*user.DefaultInfo system:anonymous"},
+		"bad credentials on an open path":           {info: &genericapirequest.RequestInfo{}, path: "/livez", bearer: "junk", failures: []Reason{ReasonMalformed}},
+		"a token where the path was not parsed":     {bearer: pipeline},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -118,6 +128,12 @@ func TestAuthorizer(t *testing.T) {
 	}
 	placement := authorizer.AttributesRecord{Verb: "create", APIGroup: "cellcast.io", Resource: "placements", ResourceRequest: true}
 	discovery := authorizer.AttributesRecord{Verb: "get", Path: "/apis"}
+	relayed := authorizer.AttributesRecord{Verb: "post", Path: "/relay/v1/batch"}
+	const (
+		ofPeer    = "a replica of the hub may post to /relay/v1/batch and do nothing else"
+		ofNonPeer = "the relay is for replicas of the hub, and for nobody else"
+	)
+	peer := &Peer{Subject: hubSubject}
 	reporter, admin := &Reporter{Cell: "eu-1"}, &user.DefaultInfo{Name: "root", Groups: []string{"system:masters", "cellcast.io:reporters"}}
 	pipeline := &Pipeline{Issuer: "https://ci", Name: "a"}
 
@@ -127,22 +143,34 @@ func TestAuthorizer(t *testing.T) {
 		want   authorizer.Decision
 		reason string
 	}{
-		"a reporter reports for its cell":    {reporter, report(nil), authorizer.DecisionAllow, ""},
-		"a reporter reports for another":     {reporter, report(func(a *authorizer.AttributesRecord) { a.Name = "eu-2" }), authorizer.DecisionDeny, ofReporter},
-		"a reporter reports for no name":     {reporter, report(func(a *authorizer.AttributesRecord) { a.Name = "" }), authorizer.DecisionDeny, ofReporter},
-		"a reporter reads":                   {reporter, report(func(a *authorizer.AttributesRecord) { a.Verb = "get" }), authorizer.DecisionDeny, ofReporter},
-		"a reporter mints":                   {reporter, report(func(a *authorizer.AttributesRecord) { a.Subresource = "token" }), authorizer.DecisionDeny, ofReporter},
-		"a reporter writes to another group": {reporter, report(func(a *authorizer.AttributesRecord) { a.APIGroup = "registry.cellcast.io" }), authorizer.DecisionDeny, ofReporter},
-		"a reporter places":                  {reporter, placement, authorizer.DecisionDeny, ofReporter},
-		"a reporter discovers":               {reporter, discovery, authorizer.DecisionDeny, ofReporter},
-		"a reporter of no cell":              {&Reporter{}, report(func(a *authorizer.AttributesRecord) { a.Name = "" }), authorizer.DecisionDeny, `the reporter of cell "" may report the capacity of that cell and nothing else`},
-		"an administrator reports":           {admin, report(nil), authorizer.DecisionDeny, ofOthers},
-		"an administrator patches capacity":  {admin, report(func(a *authorizer.AttributesRecord) { a.Verb = "patch" }), authorizer.DecisionDeny, ofOthers},
-		"an administrator places":            {admin, placement, authorizer.DecisionNoOpinion, ""},
-		"a pipeline reports":                 {pipeline, report(nil), authorizer.DecisionDeny, ofOthers},
-		"a pipeline places":                  {pipeline, placement, authorizer.DecisionNoOpinion, ""},
-		"a hub user with a reporter's name":  {&user.DefaultInfo{Name: "cellcast.io:reporter:eu-1"}, report(nil), authorizer.DecisionDeny, ofOthers},
-		"nobody":                             {nil, placement, authorizer.DecisionDeny, "the request carries no identity"},
+		"a reporter reports for its cell":     {reporter, report(nil), authorizer.DecisionAllow, ""},
+		"a reporter reports for another":      {reporter, report(func(a *authorizer.AttributesRecord) { a.Name = "eu-2" }), authorizer.DecisionDeny, ofReporter},
+		"a reporter reports for no name":      {reporter, report(func(a *authorizer.AttributesRecord) { a.Name = "" }), authorizer.DecisionDeny, ofReporter},
+		"a reporter reads":                    {reporter, report(func(a *authorizer.AttributesRecord) { a.Verb = "get" }), authorizer.DecisionDeny, ofReporter},
+		"a reporter mints":                    {reporter, report(func(a *authorizer.AttributesRecord) { a.Subresource = "token" }), authorizer.DecisionDeny, ofReporter},
+		"a reporter writes to another group":  {reporter, report(func(a *authorizer.AttributesRecord) { a.APIGroup = "registry.cellcast.io" }), authorizer.DecisionDeny, ofReporter},
+		"a reporter places":                   {reporter, placement, authorizer.DecisionDeny, ofReporter},
+		"a reporter discovers":                {reporter, discovery, authorizer.DecisionDeny, ofReporter},
+		"a reporter of no cell":               {&Reporter{}, report(func(a *authorizer.AttributesRecord) { a.Name = "" }), authorizer.DecisionDeny, `the reporter of cell "" may report the capacity of that cell and nothing else`},
+		"an administrator reports":            {admin, report(nil), authorizer.DecisionDeny, ofOthers},
+		"an administrator patches capacity":   {admin, report(func(a *authorizer.AttributesRecord) { a.Verb = "patch" }), authorizer.DecisionDeny, ofOthers},
+		"an administrator places":             {admin, placement, authorizer.DecisionNoOpinion, ""},
+		"a pipeline reports":                  {pipeline, report(nil), authorizer.DecisionDeny, ofOthers},
+		"a pipeline places":                   {pipeline, placement, authorizer.DecisionNoOpinion, ""},
+		"a hub user with a reporter's name":   {&user.DefaultInfo{Name: "cellcast.io:reporter:eu-1"}, report(nil), authorizer.DecisionDeny, ofOthers},
+		"a replica relays":                    {peer, relayed, authorizer.DecisionAllow, ""},
+		"a replica reads the relay":           {peer, authorizer.AttributesRecord{Verb: "get", Path: "/relay/v1/batch"}, authorizer.DecisionDeny, ofPeer},
+		"a replica posts beside it":           {peer, authorizer.AttributesRecord{Verb: "post", Path: "/relay/v1/other"}, authorizer.DecisionDeny, ofPeer},
+		"a replica posts a resource so named": {peer, authorizer.AttributesRecord{Verb: "post", Path: "/relay/v1/batch", ResourceRequest: true}, authorizer.DecisionDeny, ofPeer},
+		"a replica places":                    {peer, placement, authorizer.DecisionDeny, ofPeer},
+		"a replica reports":                   {peer, report(nil), authorizer.DecisionDeny, ofPeer},
+		"a replica discovers":                 {peer, discovery, authorizer.DecisionDeny, ofPeer},
+		"an administrator relays":             {admin, relayed, authorizer.DecisionDeny, ofNonPeer},
+		"an administrator reads below relay":  {admin, authorizer.AttributesRecord{Verb: "get", Path: "/relay/x"}, authorizer.DecisionDeny, ofNonPeer},
+		"a pipeline relays":                   {pipeline, relayed, authorizer.DecisionDeny, ofNonPeer},
+		"a reporter relays":                   {reporter, relayed, authorizer.DecisionDeny, ofReporter},
+		"a hub user with a replica's name":    {&user.DefaultInfo{Name: "cellcast.io:peer:" + hubSubject, Groups: []string{"cellcast.io:peers"}}, relayed, authorizer.DecisionDeny, ofNonPeer},
+		"nobody":                              {nil, placement, authorizer.DecisionDeny, "the request carries no identity"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -19,9 +19,10 @@ const (
 	// ReasonAlgorithm: it's unsigned by its own account, or signed by a shared
 	// secret or an algorithm that isn't accepted.
 	ReasonAlgorithm Reason = "Algorithm"
-	// ReasonIssuer: no such issuer is configured, or it isn't the reporter's.
+	// ReasonIssuer: no such issuer is configured, or it isn't the reporter's or
+	// the hub's own.
 	ReasonIssuer Reason = "Issuer"
-	// ReasonSubject: it has no subject, or not the reporter's.
+	// ReasonSubject: it has no subject, or not the reporter's or the hub's own.
 	ReasonSubject Reason = "Subject"
 	// ReasonAudience: it was issued for somebody else.
 	ReasonAudience Reason = "Audience"
@@ -29,7 +30,8 @@ const (
 	ReasonExpired Reason = "Expired"
 	// ReasonNotYetValid: it begins, or was issued, in the future.
 	ReasonNotYetValid Reason = "NotYetValid"
-	// ReasonLifetime: it lives longer than a day.
+	// ReasonLifetime: it lives longer than a day, or a replica's longer than an
+	// hour.
 	ReasonLifetime Reason = "Lifetime"
 	// ReasonSignature: the signature is missing or wrong.
 	ReasonSignature Reason = "Signature"
@@ -47,7 +49,8 @@ const (
 	ReasonUnknownCell Reason = "UnknownCell"
 	// ReasonNoReporter: the cell names no reporter.
 	ReasonNoReporter Reason = "NoReporter"
-	// ReasonVerb: a cell's capacity can only be created.
+	// ReasonVerb: a cell's capacity can only be created, and the relay only be
+	// posted to.
 	ReasonVerb Reason = "Verb"
 )
 

@@ -1,5 +1,5 @@
-// Package caller says who is asking: a user of the hub, a pipeline or a
-// reporter.
+// Package caller says who is asking: a user of the hub, a pipeline, a reporter
+// or another replica of the hub.
 //
 // The class of a caller is the Go type of its user.Info, and only the
 // authenticators of this package make those types: no group, header or claim
@@ -8,10 +8,11 @@
 //
 // Pipelines prove themselves by a JWT of an issuer in an
 // AuthenticationConfiguration file (Pipelines), reporters by a token that the
-// keys of their own cell have signed (Reporters). Both promise the same of a
-// token that isn't good: it is refused with a Failure that says why in a word
-// of a closed set; an unknown issuer costs no network call; and no URL that a
-// token names is ever fetched.
+// keys of their own cell have signed (Reporters), replicas by a token of the
+// hub's own ServiceAccount (Peers). All promise the same of a token that isn't
+// good: it is refused with a Failure that says why in a word of a closed set;
+// an unknown issuer costs no network call; and no URL that a token names is
+// ever fetched.
 package caller
 
 import (
@@ -34,6 +35,8 @@ const (
 	ClassPipeline Class = "Pipeline"
 	// ClassReporter is the agent of a cell.
 	ClassReporter Class = "Reporter"
+	// ClassPeer is another replica of the hub.
+	ClassPeer Class = "Peer"
 )
 
 // String is the class's name, for the audit record.
@@ -69,6 +72,9 @@ func From(u user.Info) Identity {
 	switch u := u.(type) {
 	case *Reporter:
 		id.Class, id.Cell = ClassReporter, u.Cell
+		return id
+	case *Peer:
+		id.Class = ClassPeer
 		return id
 	case *Pipeline:
 		id.Class = ClassPipeline

@@ -38,6 +38,10 @@ func TestFrom(t *testing.T) {
 		"a reporter has a cell and nothing that a policy could match": {
 			&Reporter{Cell: "eu-1"},
 			Identity{Class: ClassReporter, Cell: "eu-1", Caller: policy.Caller{User: "cellcast.io:reporter:eu-1", Groups: []string{"cellcast.io:reporters", "system:authenticated"}}}},
+		"a replica has nothing that a policy could match, and not the hub's own name": {
+			&Peer{Subject: "system:serviceaccount:cellcast-system:cellcast-hub"},
+			Identity{Class: ClassPeer, Caller: policy.Caller{User: "cellcast.io:peer:system:serviceaccount:cellcast-system:cellcast-hub",
+				Groups: []string{"cellcast.io:peers", "system:authenticated"}}}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

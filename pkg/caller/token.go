@@ -44,6 +44,11 @@ type expectation struct {
 	issuer    string
 	subject   string // empty takes any that isn't
 	audiences []string
+	// soleAudience refuses a token that is good for others too.
+	soleAudience bool
+	// lifetime bounds a token that must say when it was issued; zero is
+	// maxLifetime, for tokens that need not.
+	lifetime time.Duration
 }
 
 // verify returns the claims of a token that is good at the time now. It looks
@@ -83,6 +88,8 @@ func (e expectation) check(c claims, now time.Time) *Failure {
 		return fail(ReasonSubject, "the subject is %.256q, not %q", c.Subject, e.subject)
 	case !slices.ContainsFunc(c.Audience, func(a string) bool { return slices.Contains(e.audiences, a) }):
 		return fail(ReasonAudience, "the audience is %.256q, not one of %q", c.Audience, e.audiences)
+	case e.soleAudience && len(c.Audience) != 1:
+		return fail(ReasonAudience, "the audience is %.256q, not one of %q alone", c.Audience, e.audiences)
 	case c.Expiry == nil:
 		return fail(ReasonExpired, "there is no expiry")
 	case !now.Before(c.Expiry.time()):
@@ -92,12 +99,24 @@ func (e expectation) check(c claims, now time.Time) *Failure {
 	case c.IssuedAt != nil && now.Add(skew).Before(c.IssuedAt.time()):
 		return fail(ReasonNotYetValid, "the token was issued in the future, at %s", c.IssuedAt)
 	}
-	issued := now
+	return e.checkLifetime(c, now)
+}
+
+// checkLifetime bounds the life of a token, which counts from now where the
+// token doesn't say when it was issued.
+func (e expectation) checkLifetime(c claims, now time.Time) *Failure {
+	issued, most := now, maxLifetime
 	if c.IssuedAt != nil {
 		issued = c.IssuedAt.time()
 	}
-	if lifetime := c.Expiry.time().Sub(issued); lifetime > maxLifetime {
-		return fail(ReasonLifetime, "the token lives for %s, more than %s", lifetime.Round(time.Second), maxLifetime)
+	if e.lifetime > 0 {
+		most = e.lifetime
+		if c.IssuedAt == nil {
+			return fail(ReasonLifetime, "the token doesn't say when it was issued")
+		}
+	}
+	if lifetime := c.Expiry.time().Sub(issued); lifetime > most {
+		return fail(ReasonLifetime, "the token lives for %s, more than %s", lifetime.Round(time.Second), most)
 	}
 	return nil
 }

@@ -12,11 +12,13 @@ import (
 const (
 	GroupPipelines = "cellcast.io:pipelines"
 	GroupReporters = "cellcast.io:reporters"
+	GroupPeers     = "cellcast.io:peers"
 )
 
 const (
 	pipelinePrefix = "pipeline:"
 	reporterPrefix = "cellcast.io:reporter:"
+	peerPrefix     = "cellcast.io:peer:"
 )
 
 // Pipeline is a pipeline that proved itself on the direct port. Its name and
@@ -87,3 +89,24 @@ func (r *Reporter) GetGroups() []string { return []string{GroupReporters, user.A
 
 // GetExtra is empty.
 func (r *Reporter) GetExtra() map[string][]string { return nil }
+
+// Peer is another replica of the hub. It may hand over what it heard and placed
+// and do nothing else: it has not the name that RBAC grants the hub's rights to.
+type Peer struct {
+	// Subject is the subject of its token, which is the hub's own.
+	Subject string
+}
+
+var _ user.Info = (*Peer)(nil)
+
+// GetName is cellcast.io:peer:<subject>.
+func (p *Peer) GetName() string { return peerPrefix + p.Subject }
+
+// GetUID is empty.
+func (p *Peer) GetUID() string { return "" }
+
+// GetGroups is cellcast.io:peers and system:authenticated.
+func (p *Peer) GetGroups() []string { return []string{GroupPeers, user.AllAuthenticated} }
+
+// GetExtra is empty.
+func (p *Peer) GetExtra() map[string][]string { return nil }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"cellcast.io/cellcast/pkg/audit"
+	"cellcast.io/cellcast/pkg/caller"
 	"cellcast.io/cellcast/pkg/policy"
 	"cellcast.io/cellcast/pkg/webhook"
 	clusterwebhook "cellcast.io/cellcast/pkg/webhook/cluster"
@@ -75,15 +77,15 @@ func (s *Server) ownAudiences(ctx context.Context) ([]string, error) {
 	if len(answer.Spec.Audiences) == 0 {
 		return nil, errors.New("the hub's API server names no audience of its own")
 	}
-	return append(answer.Spec.Audiences, s.config.ReporterAudience), nil
+	return append(answer.Spec.Audiences, s.config.ReporterAudience, caller.PeerAudience), nil
 }
 
 // auditor writes refused credentials into the audit trail.
 type auditor struct{ server *Server }
 
 func (a auditor) CredentialRefused(r webhook.CredentialRefusal) {
-	a.server.audit.Write(audit.Record{
+	_ = a.server.audit.Write(audit.Record{ // the row is kept out either way, and the loss is in the log
 		Time: a.server.clock.Now(), Event: audit.EventAdmissionRefused, Outcome: audit.OutcomeRefused,
-		RequestID: r.RequestID, User: r.User, Message: fmt.Sprintf("%s %s: %v", r.Kind, r.Name, r.Fields),
+		RequestID: r.RequestID, User: r.User, Kind: r.Kind, Name: r.Name, Message: strings.Join(r.Fields, ", "),
 	})
 }

@@ -19,15 +19,17 @@ type questions struct {
 	cells        rest.Storage
 	cellCapacity rest.Storage
 	cellToken    rest.Storage
+	revocation   rest.Storage
 }
 
 // resources is the whole surface of cellcast.io/v1alpha1.
 func (q questions) resources() map[string]rest.Storage {
 	return map[string]rest.Storage{
-		"placements":     q.placements,
-		"cells":          q.cells,
-		"cells/capacity": q.cellCapacity,
-		"cells/token":    q.cellToken,
+		"placements":       q.placements,
+		"cells":            q.cells,
+		"cells/capacity":   q.cellCapacity,
+		"cells/token":      q.cellToken,
+		"cells/revocation": q.revocation,
 	}
 }
 
@@ -51,7 +53,7 @@ func newScheme() *runtime.Scheme {
 }
 
 // buildHandlerChain is the API server's own chain, with strict decoding ahead
-// of the API.
+// of the API, and authentication in the trace of each request.
 func buildHandlerChain(api http.Handler, c *genericapiserver.Config) http.Handler {
-	return genericapiserver.DefaultBuildHandlerChain(withStrictDecoding(api), c)
+	return withNote(genericapiserver.DefaultBuildHandlerChain(withAuthenticateSpan(withStrictDecoding(api)), c))
 }

@@ -22,6 +22,7 @@ func (s *Server) addControllers() error {
 		Client: s.manager.GetClient(),
 		Cells:  clustercontroller.Look{Clients: s.clients, Readable: s.reporters.Readable, HubIssuer: s.issuer.get},
 		Clock:  s.clock,
+		Audit:  s.audit,
 	}
 	if err := clusters.SetupWithManager(s.manager); err != nil {
 		return err
@@ -30,6 +31,8 @@ func (s *Server) addControllers() error {
 		Client:  s.manager.GetClient(),
 		View:    standings{s.registry},
 		Issuers: s.pipelines,
+		Audit:   s.audit,
+		Clock:   s.clock,
 	}
 	rebuilt := source.Channel(s.rebuilt, handler.EnqueueRequestsFromMapFunc(policycontroller.EveryPolicy(s.manager.GetCache())))
 	return policies.SetupWithManager(s.manager, rebuilt)

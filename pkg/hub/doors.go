@@ -24,7 +24,7 @@ func (s *Server) authenticate(info *genericapiserver.AuthenticationInfo) error {
 		return errors.New("the hub's API server publishes no request header configuration, so that nobody could come in through it: " +
 			"see ConfigMap extension-apiserver-authentication in kube-system")
 	}
-	info.Authenticator = caller.Authenticator(caller.Doors{
+	info.Authenticator = noting(caller.Authenticator(caller.Doors{
 		// The hub's API server asks for our OpenAPI as a user without groups.
 		HubUsers: group.NewAuthenticatedGroupAdder(headerrequest.NewDynamicVerifyOptionsSecure(headers.CAContentProvider.VerifyOptions,
 			headers.AllowedClientNames, headers.UsernameHeaders, headers.UIDHeaders, headers.GroupHeaders, headers.ExtraHeaderPrefixes)),
@@ -34,15 +34,16 @@ func (s *Server) authenticate(info *genericapiserver.AuthenticationInfo) error {
 			Audience: s.config.ReporterAudience,
 		}),
 		Pipelines: s.pipelines,
+		Peers:     s.peerAuthenticator(),
 		OnFailure: s.authenticationFailed,
 		// Authorization still asks the hub's RBAC about /metrics.
 		Open: append([]string{"/healthz", "/livez", "/readyz", "/metrics"}, AdmissionPaths()...),
-	})
+	}), s.clock)
 	return nil
 }
 
-// authorize puts the rule about reports before the delegated authorizer, which
-// allows administrators everything.
+// authorize puts the rule about reports and the relay before the delegated
+// authorizer, which allows administrators everything.
 func (s *Server) authorize(info *genericapiserver.AuthorizationInfo) error {
 	var err error
 	info.Authorizer, err = union.New(
@@ -55,9 +56,9 @@ func (s *Server) authorize(info *genericapiserver.AuthorizationInfo) error {
 // authenticationFailed audits a token that was shown and not believed.
 func (s *Server) authenticationFailed(ctx context.Context, f *caller.Failure) {
 	klog.FromContext(ctx).V(2).Info("A token was refused", "reason", f.Reason, "err", f)
-	s.audit.Write(audit.Record{
+	_ = s.audit.Write(audit.Record{ // nothing is issued, and the loss is in the log
 		Time: s.clock.Now(), Event: audit.EventAuthenticationFailed, Outcome: audit.OutcomeRefused,
-		Issuer: f.Issuer, Cell: f.Cell, Message: string(f.Reason),
+		Issuer: f.Issuer, Cell: f.Cell, Reason: string(f.Reason),
 	})
 }
 

@@ -58,10 +58,13 @@ func (s *Server) newExternal(ctx context.Context) (*external, error) {
 	}, nil
 }
 
+// externalEnd is how long requests under way may take when the listener ends.
+const externalEnd = 3 * time.Second
+
 // run serves until ctx is done, and lets the requests under way finish.
 func (e *external) run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() {
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), externalEnd)
 		defer cancel()
 		_ = e.server.Shutdown(grace)
 	})

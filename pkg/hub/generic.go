@@ -22,6 +22,7 @@ import (
 	"cellcast.io/cellcast/pkg/rest/cell"
 	"cellcast.io/cellcast/pkg/rest/credential"
 	"cellcast.io/cellcast/pkg/rest/placement"
+	"cellcast.io/cellcast/pkg/rest/revocation"
 	"cellcast.io/cellcast/pkg/rest/token"
 )
 
@@ -55,22 +56,25 @@ func (s *Server) newGeneric(ctx context.Context, compiler *policy.Compiler) erro
 
 // questions are the storages behind the API.
 func (s *Server) questions() questions {
+	cells := credential.Cells(func(row *registryv1alpha1.Cluster) (mint.Cell, error) { return s.clients.For(row) })
 	issuer := &credential.Issuer{
-		Cell:    func(row *registryv1alpha1.Cluster) (mint.Cell, error) { return s.clients.For(row) },
-		Ceiling: s.config.TokenMaxTTL,
-		Audit:   s.audit,
-		Now:     s.clock.Now,
+		Cells:    cells,
+		Capacity: s.index,
+		Ceiling:  s.config.TokenMaxTTL,
+		Audit:    s.audit,
+		Now:      s.clock.Now,
 	}
 	return questions{
 		placements: &placement.Storage{
-			View: s.registry.View, Engine: s.engine, Release: s.index.Release, Warm: s.warm,
+			View: s.registry.View, Engine: s.engine, Release: s.index.Release, Relay: s.replicas.relay, Warm: s.warm,
 			Issuer: issuer, SeesAll: s.seesAll, Audit: s.audit, Now: s.clock.Now,
 		},
 		cells: &cell.Storage{
 			View: s.registry.View, Capacity: s.index, SeesAll: s.seesAll, Now: s.clock.Now,
 		},
-		cellCapacity: &capacity.Storage{Index: s.index, Audit: s.audit, Now: s.clock.Now},
+		cellCapacity: &capacity.Storage{Index: s.index, Relay: s.replicas.relay, Audit: s.audit, Now: s.clock.Now},
 		cellToken:    &token.Storage{View: s.registry.View, Engine: s.engine, Issuer: issuer, Audit: s.audit, Now: s.clock.Now},
+		revocation:   &revocation.Storage{View: s.registry.View, Cells: cells, SeesAll: s.seesAll, Audit: s.audit, Now: s.clock.Now},
 	}
 }
 

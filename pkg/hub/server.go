@@ -2,27 +2,23 @@ package hub
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/component-base/version"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
-	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/audit"
 	"cellcast.io/cellcast/pkg/caller"
 	"cellcast.io/cellcast/pkg/capacity"
 	"cellcast.io/cellcast/pkg/cell"
+	"cellcast.io/cellcast/pkg/events"
 	"cellcast.io/cellcast/pkg/metrics"
 	"cellcast.io/cellcast/pkg/placement"
 	"cellcast.io/cellcast/pkg/policy"
@@ -43,8 +39,10 @@ type Server struct {
 	clients   *cell.Clients
 	pipelines *caller.Pipelines
 	reporters reporterKeys
+	replicas  *replicas
 	issuer    *hubIssuer
 	audit     audit.Sink
+	events    *events.Events
 	metrics   *prometheus.Registry
 	warmup    *warmup
 	rebuilt   chan event.GenericEvent
@@ -60,10 +58,7 @@ func (c Completed) New(ctx context.Context) (*Server, error) {
 		rebuilt: make(chan event.GenericEvent, 1),
 	}
 	now := s.clock.Now()
-	s.warmup = &warmup{started: now, timeout: c.WarmupTimeout, grace: c.StalenessWindow}
-	trail := audit.NewWriter(os.Stdout, func(err error) { klog.ErrorS(err, "An audit record was lost") })
-	s.audit = audit.Tee{trail, metrics.NewRecords(s.metrics)}
-	s.metrics.MustRegister(metrics.Reports(s.reports), metrics.NewLost(trail.Lost))
+	s.warmup = newWarmup(now, c.WarmupTimeout, c.StalenessWindow)
 	s.index = capacity.New(capacity.Options{Window: c.StalenessWindow}, now)
 	s.engine = placement.New(s.index, nil)
 
@@ -75,18 +70,28 @@ func (c Completed) New(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy compiler: %w", err)
 	}
+	if s.audit, s.events, err = s.newAudit(os.Stdout); err != nil {
+		return nil, err
+	}
 	s.registry = registry.New(s.manager.GetCache(), compiler, s.engine, s.onRebuilt)
 	if s.clients, err = c.newClients(); err != nil {
 		return nil, err
 	}
 	s.issuer = &hubIssuer{api: c.HubClient.Discovery().RESTClient()}
 	s.reporters = reporterKeys{clients: s.clients}
-	if s.pipelines, err = caller.NewPipelines(ctx, caller.PipelineOptions{File: c.PipelineAuthentication}); err != nil {
+	if s.pipelines, err = caller.NewPipelines(ctx, caller.PipelineOptions{
+		File: c.PipelineAuthentication, OnReload: metrics.NewReloads(s.metrics, s.clock.Now).Observe,
+	}); err != nil {
 		return nil, err
 	}
+	if s.replicas, err = s.newReplicas(); err != nil {
+		return nil, err
+	}
+	c.configureDrain()
 	if err := s.newGeneric(ctx, compiler); err != nil {
 		return nil, err
 	}
+	s.installRelay()
 	if err := s.addControllers(); err != nil {
 		return nil, err
 	}
@@ -105,27 +110,20 @@ func (c Completed) newClients() (*cell.Clients, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cell.NewClients(tokens, cell.Options{Version: version.Get().GitVersion}), nil
+	return cell.NewClients(tokens, cell.Options{Version: version.Get().GitVersion, Tracing: c.Generic.TracerProvider}), nil
 }
 
-// Run serves until ctx is done, or until a part of the hub can't go on: then
-// the others end too, and the error says which it was.
+// Run serves until ctx is done, or until a part of the hub can't go on. Either
+// way the requests under way are finished first; the error says which part it
+// was.
 func (s *Server) Run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		err := s.manager.Start(ctx)
-		if err == nil && ctx.Err() == nil {
-			err = errors.New("the controllers ended")
-		}
-		if err != nil {
-			return fmt.Errorf("controllers: %w", err)
-		}
-		return nil
-	})
-	group.Go(func() error { s.pipelines.Run(ctx); return nil })
-	group.Go(func() error { return s.external.run(ctx) })
-	group.Go(func() error { return s.serve(ctx) })
-	return group.Wait()
+	return serveOn(ctx, s.serve,
+		s.runControllers,
+		func(ctx context.Context) error { s.pipelines.Run(ctx); return nil },
+		func(ctx context.Context) error { s.events.Run(ctx); return nil },
+		s.replicas.run,
+		s.external.run,
+	)
 }
 
 // serve answers once the rows were read: before, every caller would be refused
@@ -133,39 +131,10 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) serve(ctx context.Context) error {
 	select {
 	case <-s.registry.Read():
-		return s.generic.PrepareRun().RunWithContext(ctx)
+		return drainWithin(ctx, s.config.DrainDelay+s.config.ShutdownTimeout, s.generic.PrepareRun().RunWithContext)
 	case <-ctx.Done():
 		return nil
 	}
-}
-
-// expected counts the cells that should have reported by now: those that name
-// a reporter and aren't draining.
-func (s *Server) expected() (missing, reported int) {
-	view, now := s.registry.View(), s.clock.Now()
-	for _, row := range view.Clusters {
-		if row.Spec.Reporter == nil || row.Spec.State == registryv1alpha1.StateDraining {
-			continue
-		}
-		if d, ok := s.index.Describe(row.Name, now); ok && d.Health == cellcastv1alpha1.CapacityFresh {
-			reported++
-		} else {
-			missing++
-		}
-	}
-	return missing, reported
-}
-
-// reports is when each registered cell last reported.
-func (s *Server) reports() []metrics.Report {
-	var all []metrics.Report
-	now := s.clock.Now()
-	for _, row := range s.registry.View().Clusters {
-		if d, ok := s.index.Describe(row.Name, now); ok && !d.ReceivedAt.IsZero() {
-			all = append(all, metrics.Report{Cell: row.Name, Age: now.Sub(d.ReceivedAt)})
-		}
-	}
-	return all
 }
 
 func (s *Server) warm(now time.Time) bool { return s.warmup.warm(now, s.expected) }

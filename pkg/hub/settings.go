@@ -17,12 +17,25 @@ type Settings struct {
 	StalenessWindow time.Duration
 	// WarmupTimeout bounds how long a new replica stays unready.
 	WarmupTimeout time.Duration
+	// DrainDelay is how long a replica that ends goes on serving, unready, while
+	// its address is taken out of the Service; ShutdownTimeout is how long the
+	// requests under way may take from then on.
+	DrainDelay, ShutdownTimeout time.Duration
 	// LeaderElect puts the controllers, and nothing else, behind a lease.
 	LeaderElect bool
 	// ExternalPort is the port of the external listener.
 	ExternalPort int
 	// ExternalURL is where the cells reach it.
 	ExternalURL string
+	// PeerService is the hub's own Service, whose EndpointSlices name the other
+	// replicas. Peers are their direct doors instead, where the hub isn't in a
+	// pod. With neither, nothing is handed to anybody.
+	PeerService string
+	Peers       []string
+	// PeerCAFile is what the replicas' certificates are checked against; empty
+	// means that all of them have this one's. PeerServerName is the name that
+	// they are for; empty means the Service's, or the host of each of Peers.
+	PeerCAFile, PeerServerName string
 }
 
 // DefaultSettings are those of a hub with three heartbeats of staleness and an
@@ -35,6 +48,9 @@ func DefaultSettings() Settings {
 		TokenMaxTTL:      time.Hour,
 		StalenessWindow:  90 * time.Second,
 		WarmupTimeout:    60 * time.Second,
+		DrainDelay:       10 * time.Second,
+		ShutdownTimeout:  15 * time.Second,
+		PeerService:      "cellcast-hub",
 		LeaderElect:      true,
 		ExternalPort:     9443,
 	}
@@ -42,4 +58,4 @@ func DefaultSettings() Settings {
 
 // Pod is the pod that the hub runs in, to which its own tokens are bound; empty
 // outside of one.
-type Pod struct{ Name, UID string }
+type Pod struct{ Name, UID, IP string }

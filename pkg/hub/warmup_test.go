@@ -3,12 +3,14 @@ package hub
 import (
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestWarmup(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	counts := func(missing, reported int) func() (int, int) {
-		return func() (int, int) { return missing, reported }
+	counts := func(missing, reported int) heard {
+		return func() ([]string, int) { return []string{"prod-eu", "prod-us", "dev-eu"}[:missing], reported }
 	}
 	tests := map[string]struct {
 		after             time.Duration
@@ -24,7 +26,7 @@ func TestWarmup(t *testing.T) {
 	}
 	for sentence, tt := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			w := &warmup{started: start, timeout: 60 * time.Second, grace: 90 * time.Second}
+			w := newWarmup(start, 60*time.Second, 90*time.Second)
 			now := start.Add(tt.after)
 			if got := w.ready(now, counts(tt.missing, tt.reported)); got != tt.ready {
 				t.Errorf("ready: %t", got)
@@ -35,10 +37,26 @@ func TestWarmup(t *testing.T) {
 		})
 	}
 	t.Run("it latches", func(t *testing.T) {
-		w := &warmup{started: start, timeout: time.Minute, grace: time.Minute}
+		w := newWarmup(start, time.Minute, time.Minute)
 		w.warm(start, counts(0, 3))
 		if !w.warm(start, counts(3, 0)) {
 			t.Error("it fell back when capacity went stale")
 		}
+	})
+	t.Run("it says once which cells it goes ready without", func(t *testing.T) {
+		var said []string
+		w := newWarmup(start, time.Minute, time.Minute)
+		w.late = func(missing []string) { said = append(said, missing...) }
+		for _, after := range []time.Duration{59 * time.Second, 60 * time.Second, 61 * time.Second} {
+			w.ready(start.Add(after), counts(2, 1))
+		}
+		if diff := cmp.Diff([]string{"prod-eu", "prod-us"}, said); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+	t.Run("a replica that is warm says nothing", func(t *testing.T) {
+		w := newWarmup(start, time.Minute, time.Minute)
+		w.late = func(missing []string) { t.Errorf("it said that it misses %v", missing) }
+		w.ready(start.Add(time.Hour), counts(2, 1))
 	})
 }

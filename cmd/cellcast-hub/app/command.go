@@ -4,6 +4,7 @@ package app
 import (
 	"context"
 	"errors"
+	"os"
 
 	"github.com/spf13/cobra"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -33,7 +34,8 @@ and nothing else.`,
 		SilenceErrors: true,
 		RunE: func(*cobra.Command, []string) error {
 			verflag.PrintAndExitIfRequested()
-			if err := logsapi.ValidateAndApply(o.Logs, nil); err != nil {
+			streams := &logsapi.LoggingOptions{ErrorStream: o.LogLevel.writer(os.Stderr), InfoStream: o.LogLevel.writer(os.Stderr)}
+			if err := logsapi.ValidateAndApplyWithOptions(o.Logs, streams, nil); err != nil {
 				return err
 			}
 			if err := errors.Join(o.Validate()...); err != nil {

@@ -24,8 +24,10 @@ type Options struct {
 	Authorization  *genericoptions.DelegatingAuthorizationOptions
 	Audit          *genericoptions.AuditOptions
 	Features       *genericoptions.FeatureOptions
+	Tracing        *genericoptions.TracingOptions
 	CoreAPI        *genericoptions.CoreAPIOptions
 	Logs           *logsapi.LoggingConfiguration
+	LogLevel       logLevel
 	Hub            hub.Settings
 }
 
@@ -45,8 +47,10 @@ func NewOptions() *Options {
 		Authorization:  genericoptions.NewDelegatingAuthorizationOptions(),
 		Audit:          genericoptions.NewAuditOptions(),
 		Features:       features,
+		Tracing:        genericoptions.NewTracingOptions(),
 		CoreAPI:        genericoptions.NewCoreAPIOptions(),
 		Logs:           logsapi.NewLoggingConfiguration(),
+		LogLevel:       levelInfo,
 		Hub:            hub.DefaultSettings(),
 	}
 }
@@ -55,14 +59,18 @@ func NewOptions() *Options {
 func (o *Options) Flags() cliflag.NamedFlagSets {
 	var sections cliflag.NamedFlagSets
 	o.addHubFlags(sections.FlagSet("hub"))
+	addReplicaFlags(sections.FlagSet("replicas"), &o.Hub)
 	o.addExternalFlags(sections.FlagSet("external listener"))
 	o.Serving.AddFlags(sections.FlagSet("direct door"))
 	o.CoreAPI.AddFlags(sections.FlagSet("hub cluster"))
 	o.Authentication.AddFlags(sections.FlagSet("hub cluster"))
 	o.Authorization.AddFlags(sections.FlagSet("hub cluster"))
 	o.Features.AddFlags(sections.FlagSet("serving"))
+	o.Tracing.AddFlags(sections.FlagSet("tracing"))
 	o.Audit.AddFlags(sections.FlagSet("API audit log"))
 	logsapi.AddFlags(o.Logs, sections.FlagSet("logging"))
+	sections.FlagSet("logging").Var(&o.LogLevel, "log-level",
+		"Least severity that the log shows: info, warning or error. It says nothing of the audit trail, which is always whole.")
 	verflag.AddFlags(sections.FlagSet("logging"))
 	return sections
 }
@@ -104,6 +112,7 @@ func (o *Options) Validate() []error {
 	errs = append(errs, o.Audit.Validate()...)
 	errs = append(errs, o.Features.Validate()...)
 	errs = append(errs, o.CoreAPI.Validate()...)
+	errs = append(errs, o.Tracing.Validate()...)
 
 	s := o.Hub
 	if s.TokenMaxTTL < policy.Floor {
@@ -121,6 +130,7 @@ func (o *Options) Validate() []error {
 	if u, err := url.Parse(s.ExternalURL); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		errs = append(errs, errors.New("--external-url must be the https URL, without userinfo, query or fragment, at which the cells reach --external-port"))
 	}
+	errs = append(errs, validateReplicas(s)...)
 	if o.Serving.BindPort == 0 {
 		errs = append(errs, errors.New("--secure-port is 0: the hub serves nothing without it"))
 	}
@@ -130,7 +140,8 @@ func (o *Options) Validate() []error {
 // Config returns the configuration of a hub.
 func (o *Options) Config() (*hub.Config, error) {
 	config := hub.NewConfig(o.Hub)
-	config.Pod = hub.Pod{Name: os.Getenv("POD_NAME"), UID: os.Getenv("POD_UID")}
+	config.Pod = hub.Pod{Name: os.Getenv("POD_NAME"), UID: os.Getenv("POD_UID"), IP: os.Getenv("POD_IP")}
+	warnOfLongDrain(o.Hub)
 	g := config.Generic
 	if err := o.Serving.ApplyToConfig(&g.Config); err != nil {
 		return nil, fmt.Errorf("serving: %w", err)
@@ -144,6 +155,9 @@ func (o *Options) Config() (*hub.Config, error) {
 	}
 	if err := o.Audit.ApplyTo(&g.Config); err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
+	}
+	if err := o.Tracing.ApplyTo(nil, &g.Config); err != nil {
+		return nil, fmt.Errorf("tracing: %w", err)
 	}
 	if err := o.CoreAPI.ApplyTo(g); err != nil {
 		return nil, fmt.Errorf("hub cluster: %w", err)
