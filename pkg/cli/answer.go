@@ -10,24 +10,60 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"cellcast.io/cellcast/pkg/cli/door"
 )
 
+// statusOf is the status of an HTTP answer; nil where there was none.
+func statusOf(err error) *metav1.Status {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return nil
+	}
+	s := status.Status()
+	return &s
+}
+
+// unavailable reports whether nobody decided anything: there was no answer, or
+// that of something on the way.
+func (e *requestError) unavailable() bool {
+	s := statusOf(e.err)
+	if s == nil {
+		return !isTLS(e.err) && !errors.Is(e.err, context.Canceled) &&
+			(errors.Is(e.err, context.DeadlineExceeded) || isConnection(e.err))
+	}
+	switch s.Code {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return !decided(*s)
+	default:
+		return false
+	}
+}
+
+// decided reports whether an answer has a cause, as refusals do. client-go adds
+// one of its own to what isn't from an API server.
+func decided(s metav1.Status) bool {
+	return s.Details != nil && slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Type != metav1.CauseTypeUnexpectedServerResponse
+	})
+}
+
 // answered is the report of an HTTP answer that is no refusal of cellcast's;
 // false where there was no answer at all.
 func answered(asked *requestError, now time.Time) (report, bool) {
-	var status apierrors.APIStatus
-	if !errors.As(asked.err, &status) {
+	answer := statusOf(asked.err)
+	if answer == nil {
 		return report{}, false
 	}
-	s := status.Status()
+	s := *answer
 	direct := asked.at.Kind == door.Direct
 	says := s.Message
 	switch s.Code {
@@ -43,6 +79,9 @@ func answered(asked *requestError, now time.Time) (report, bool) {
 	case http.StatusNotFound:
 		return notFound(asked, s), true
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		if decided(s) {
+			return unknownRefusal(s), true
+		}
 		return report{exit: exitUnavailable, says: fmt.Sprintf("the hub's cellcast API isn't available (HTTP %d): %s", s.Code, says),
 			next: unavailableNext(direct)}, true
 	default:
@@ -53,14 +92,20 @@ func answered(asked *requestError, now time.Time) (report, bool) {
 // forbidden tells RBAC's refusal, which has no cause, from a refusal that only a
 // newer hub knows.
 func forbidden(s metav1.Status, direct bool) report {
-	if s.Details != nil && len(s.Details.Causes) > 0 {
-		return report{exit: exitRefused, says: s.Message, next: "Update cellcast: this version doesn't know the refusal."}
+	if decided(s) {
+		return unknownRefusal(s)
 	}
 	next := "The hub's RBAC says so, not a PlacementPolicy: ask the platform team for a role that permits it."
 	if direct {
 		next = "The hub's RBAC says so, not a PlacementPolicy: ask the platform team for a role that permits it to the group cellcast.io:pipelines."
 	}
 	return report{exit: exitRefused, says: s.Message, next: next}
+}
+
+// unknownRefusal is the report of a refusal that only a newer hub knows. Nothing
+// is known of it but that it's no.
+func unknownRefusal(s metav1.Status) report {
+	return report{exit: exitRefused, says: s.Message, next: "Update cellcast: this version doesn't know the refusal."}
 }
 
 // notFound tells a cell that isn't there from an API that isn't.
@@ -140,7 +185,19 @@ func isConnection(err error) bool {
 		op      *net.OpError
 	)
 	return errors.As(err, &dns) || errors.As(err, &op) || errors.As(err, &network) && network.Timeout() ||
+		utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err) || isProxys(plain(err)) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// isProxys reports whether this is what net/http makes of a proxy's refusal to
+// connect, which has no type of its own.
+func isProxys(text string) bool {
+	switch text {
+	case http.StatusText(http.StatusBadGateway), http.StatusText(http.StatusServiceUnavailable), http.StatusText(http.StatusGatewayTimeout):
+		return true
+	default:
+		return false
+	}
 }
 
 // plain is the error without the method and URL that net/http puts before it.

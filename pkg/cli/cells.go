@@ -40,13 +40,13 @@ func (e Env) cellsCommand(program string) *cobra.Command {
 			if o.timeout <= 0 {
 				return &usageError{"--timeout must be above zero"}
 			}
-			return e.cells(cmd.Context(), o, args)
+			return e.inFormat(o.format, e.cells(cmd.Context(), o, args))
 		}),
 	}
 	flags := cmd.Flags()
 	flags.VarP(&o.format, "output", "o", "how to print the answer")
 	flags.BoolVar(&o.showLabels, "show-labels", false, "show the labels, which policies select by")
-	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long the hub has to answer")
+	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, timeoutHelp)
 	o.door.AddTo(flags)
 	return cmd
 }

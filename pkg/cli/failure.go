@@ -21,7 +21,7 @@ const (
 
 // exitCodes is what they mean, for the help.
 const exitCodes = `Exit codes:
-  0  done
+  0  done: with place, a cell was decided
   1  anything that isn't below, such as a file that can't be written
   2  wrong use: nothing was asked
   3  refused, and asking again won't change that: a policy, a permission or the
@@ -34,8 +34,12 @@ type report struct {
 	exit int
 	// says is what happened, next what to do; next may be empty.
 	says, next string
+	// stance is why a declared stance didn't answer; may be empty.
+	stance string
 	// requestID is where to look in the hub's audit log; may be empty.
 	requestID string
+	// trace is why no cell was chosen, where the user asked for it.
+	trace *refusal.Trace
 }
 
 // tell writes the report for a person.
@@ -44,11 +48,17 @@ func (e Env) tell(r report, command string) {
 	if r.exit == exitUsage {
 		e.say("See %s --help", command)
 	}
+	if r.stance != "" {
+		e.say("%s", printable(r.stance))
+	}
 	if r.next != "" {
 		e.say("%s", printable(r.next))
 	}
 	if r.requestID != "" {
 		e.say("Request id: %s", printable(r.requestID))
+	}
+	if r.trace != nil {
+		_ = e.writeTrace(r.trace) // as say: there is nobody left to tell
 	}
 }
 
@@ -63,12 +73,38 @@ type noCredentialError struct{ message string }
 
 func (e *noCredentialError) Error() string { return e.message }
 
+// placeError is a failure of place, with what its user wants to hear of it.
+type placeError struct {
+	err error
+	// stance is why the declared stance didn't answer; empty where none was.
+	stance  string
+	explain bool
+}
+
+func (e *placeError) Error() string { return e.err.Error() }
+func (e *placeError) Unwrap() error { return e.err }
+
+// stoodInError says that a stance answered where a credential was asked for too.
+// The answer has been printed.
+type stoodInError struct{ cell string }
+
+func (e *stoodInError) Error() string {
+	return fmt.Sprintf("%s was decided without the hub, and there is no credential for it: a credential never falls back", e.cell)
+}
+
 // explain is the one place where an error becomes an exit code and words.
 func explain(err error, now time.Time) report {
 	r := classify(err, now)
 	var asked *requestError
 	if errors.As(err, &asked) {
 		r.requestID = asked.requestID
+	}
+	var place *placeError
+	if errors.As(err, &place) {
+		r.stance = place.stance
+		if refused, ok := refusal.FromStatus(err); ok && place.explain {
+			r.trace = refused.Trace
+		}
 	}
 	return r
 }
@@ -78,6 +114,7 @@ func classify(err error, now time.Time) report {
 		usage        *usageError
 		doorUsage    *door.UsageError
 		noCredential *noCredentialError
+		stoodIn      *stoodInError
 		asked        *requestError
 	)
 	switch {
@@ -85,6 +122,9 @@ func classify(err error, now time.Time) report {
 		return report{exit: exitUsage, says: err.Error()}
 	case errors.As(err, &noCredential):
 		return report{exit: exitNoCredential, says: err.Error(), next: "Show this to the platform team: the hub should have refused instead."}
+	case errors.As(err, &stoodIn):
+		return report{exit: exitNoCredential, says: err.Error(),
+			next: "Use an access of your own to " + stoodIn.cell + ", or run this again when the hub decides; -o name and --dry-run ask for the cell alone."}
 	case !errors.As(err, &asked):
 		return report{exit: exitOther, says: err.Error()}
 	}

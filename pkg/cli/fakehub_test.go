@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,7 @@ import (
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	"cellcast.io/cellcast/pkg/refusal"
+	"cellcast.io/cellcast/pkg/seal"
 )
 
 const (
@@ -39,11 +41,17 @@ type fakeHub struct {
 	mu sync.Mutex
 	// asked and minted count placements.
 	asked, minted int
+	// connections are the callers' ends of those that placements came by.
+	connections map[string]bool
+	// word is what it answers by, where not by the workload's name.
+	word string
+	// trace is in its refusals, where there is one.
+	trace []cellcastv1alpha1.Candidate
 }
 
 func newFakeHub(t testing.TB) *fakeHub {
 	t.Helper()
-	h := &fakeHub{}
+	h := &fakeHub{connections: map[string]bool{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /apis/cellcast.io/v1alpha1/placements", h.placements)
 	mux.HandleFunc("GET /apis/cellcast.io/v1alpha1/cells", h.cells)
@@ -74,6 +82,13 @@ func (h *fakeHub) counts() (asked, minted int) {
 	return h.asked, h.minted
 }
 
+// answers makes it answer every placement as if that were the workload's name.
+func (h *fakeHub) answers(word string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.word = word
+}
+
 func (h *fakeHub) placements(w http.ResponseWriter, r *http.Request) {
 	var p cellcastv1alpha1.Placement
 	decoder := json.NewDecoder(r.Body)
@@ -85,22 +100,40 @@ func (h *fakeHub) placements(w http.ResponseWriter, r *http.Request) {
 	dryRun := r.URL.Query().Get("dryRun") == "All"
 	h.mu.Lock()
 	h.asked++
+	h.connections[r.RemoteAddr] = true
 	if !dryRun {
 		h.minted++
 	}
+	word, trace := h.word, h.trace
 	h.mu.Unlock()
+	if word == "" {
+		word = p.Spec.Workload
+	}
 
-	if code, ok := strings.CutPrefix(p.Spec.Workload, "refused/"); ok {
-		answer(w, refusal.New(refusal.Code(code), "the fake says so").Status())
+	if code, ok := strings.CutPrefix(word, "refused/"); ok {
+		refused := refusal.New(refusal.Code(code), "the fake says so")
+		if trace != nil {
+			refused = refused.WithCandidates(trace, 2)
+		}
+		answer(w, refused.Status())
 		return
 	}
-	switch p.Spec.Workload {
+	switch word {
 	case "forbidden":
 		answer(w, apierrors.NewForbidden(cellcastv1alpha1.Resource("placements"), "", errors.New("User \"me\" cannot create it")))
 	case "newer":
 		status := refusal.New(refusal.NoPolicy, "a word from the future").Status()
 		status.ErrStatus.Details.Causes[0].Type = "FromTheFuture"
 		answer(w, status)
+	case "newer-unavailable":
+		status := refusal.New(refusal.CapacityUnknown, "a word from the future").Status()
+		status.ErrStatus.Details.Causes[0].Type = "FromTheFuture"
+		answer(w, status)
+	case "unauthorized":
+		answer(w, apierrors.NewUnauthorized("who is this?"))
+	case "502", "504":
+		code, _ := strconv.Atoi(word)
+		http.Error(w, "a page of the gateway", code)
 	case "fault":
 		answer(w, refusal.ToAPI(errors.New("internal"), requestID).(apierrors.APIStatus))
 	case "throttled":
@@ -119,14 +152,17 @@ func (h *fakeHub) placements(w http.ResponseWriter, r *http.Request) {
 	case "no-cell":
 		answer(w, &p)
 	default:
-		decide(&p, dryRun)
+		if refused := decide(&p, dryRun); refused != nil {
+			answer(w, refused.Status())
+			return
+		}
 		answer(w, &p)
 	}
 }
 
-// decide fills in an answer. The workloads tokenless, overeager and hostile get
-// what no hub should answer.
-func decide(p *cellcastv1alpha1.Placement, dryRun bool) {
+// decide fills in an answer. The workloads tokenless, overeager, unsealed and
+// hostile get what no hub should answer.
+func decide(p *cellcastv1alpha1.Placement, dryRun bool) *refusal.Refusal {
 	p.Status = cellcastv1alpha1.PlacementStatus{
 		RequestID:  requestID,
 		Cell:       cellcastv1alpha1.CellReference{Name: "eu-1", Endpoint: "https://eu-1.example.com", CABundle: []byte("PEM")},
@@ -143,6 +179,17 @@ func decide(p *cellcastv1alpha1.Placement, dryRun bool) {
 			ExpirationTimestamp: metav1.NewTime(now.Add(15 * time.Minute)),
 		}
 	}
+	if c := p.Status.Credential; c != nil && p.Spec.Recipient != nil && p.Spec.Workload != "unsealed" {
+		recipient, refused := seal.ParseRecipient("spec.recipient", *p.Spec.Recipient)
+		if refused != nil {
+			return refused
+		}
+		sealed, err := recipient.Seal(c.Token)
+		if err != nil {
+			panic(err)
+		}
+		c.Token, c.SealedToken = "", sealed
+	}
 	if p.Spec.Workload == "hostile" {
 		p.Status.Policy = "\x1b[2Jpay\nments\u009b"
 	}
@@ -153,6 +200,7 @@ func decide(p *cellcastv1alpha1.Placement, dryRun bool) {
 			{Cell: "eu-2", Verdict: cellcastv1alpha1.VerdictExcluded, Stage: cellcastv1alpha1.StageState, Reason: "Draining", Message: "it takes no placement"},
 		}
 	}
+	return nil
 }
 
 func (h *fakeHub) cells(w http.ResponseWriter, r *http.Request) {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"runtime"
 	"sync/atomic"
@@ -17,29 +16,19 @@ import (
 	"cellcast.io/cellcast/pkg/cli/door"
 )
 
-// hub asks the questions. It asks each once: client-go would repeat a mint up
-// to ten times on a 503 with Retry-After, and the caller would not know.
+// hub asks the questions; how often it asks one is in ask.go. client-go, left to
+// itself, would repeat a mint up to ten times, and the caller would not know.
 type hub struct {
+	env     Env
 	at      door.Door
 	timeout time.Duration
 	rest    rest.Interface
 	codec   kruntime.ParameterCodec
+	// transport is what the questions go through.
+	transport http.RoundTripper
 	// auditID is that of the last answer.
 	auditID atomic.Value
 }
-
-// requestError is a question to the hub that wasn't answered as hoped.
-type requestError struct {
-	err       error
-	at        door.Door
-	timeout   time.Duration
-	requestID string
-	// cell is the name of the one cell that was asked for, if one was.
-	cell string
-}
-
-func (e *requestError) Error() string { return e.err.Error() }
-func (e *requestError) Unwrap() error { return e.err }
 
 // openHub goes through the door that the flags name.
 func (e Env) openHub(flags door.Flags, timeout time.Duration) (*hub, error) {
@@ -47,23 +36,24 @@ func (e Env) openHub(flags door.Flags, timeout time.Duration) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	return connect(at, timeout, e.Err)
+	return e.connect(at, timeout)
 }
 
 // connect returns a hub behind a door; it makes no connection yet.
-func connect(at door.Door, timeout time.Duration, warnings io.Writer) (*hub, error) {
+func (e Env) connect(at door.Door, timeout time.Duration) (*hub, error) {
 	scheme := kruntime.NewScheme()
 	if err := cellcastv1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	h := &hub{at: at, timeout: timeout, codec: kruntime.NewParameterCodec(scheme)}
+	h := &hub{env: e, at: at, timeout: timeout, codec: kruntime.NewParameterCodec(scheme)}
 
 	config := rest.CopyConfig(at.Config)
 	config.APIPath = "/apis"
 	config.GroupVersion = &cellcastv1alpha1.SchemeGroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.QPS = -1 // ask paces itself
 	config.UserAgent = "cellcast/" + version() + " (" + runtime.GOOS + "/" + runtime.GOARCH + ")"
-	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
+	config.WarningHandler = rest.NewWarningWriter(e.Err, rest.WarningWriterOptions{Deduplicate: true})
 	config.Wrap(h.noteAuditID)
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -71,6 +61,7 @@ func connect(at door.Door, timeout time.Duration, warnings io.Writer) (*hub, err
 	}
 	// A redirect would take the credential along to wherever it points.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	h.transport = client.Transport
 	h.rest, err = rest.RESTClientForConfigAndClient(config, client)
 	return h, err
 }
@@ -148,27 +139,24 @@ func (h *hub) cell(ctx context.Context, name string) (*cellcastv1alpha1.Cell, er
 	return cell, err
 }
 
-func (h *hub) ask(ctx context.Context, cell string, question *rest.Request, answer kruntime.Object) error {
-	ctx, cancel := context.WithTimeout(ctx, h.timeout)
-	defer cancel()
-	if err := question.MaxRetries(0).Do(ctx).Into(answer); err != nil {
-		id, _ := h.auditID.Load().(string)
-		return &requestError{err: err, at: h.at, timeout: h.timeout, requestID: id, cell: cell}
-	}
-	return nil
-}
-
 // noteAuditID keeps the id under which the hub's logs have the request.
 func (h *hub) noteAuditID(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		response, err := next.RoundTrip(r)
-		if response != nil {
-			h.auditID.Store(response.Header.Get("Audit-Id"))
-		}
-		return response, err
-	})
+	return &auditIDNoter{next: next, note: &h.auditID}
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
+type auditIDNoter struct {
+	next http.RoundTripper
+	note *atomic.Value
+}
 
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+// RoundTrip asks, and notes the id of the answer.
+func (n *auditIDNoter) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := n.next.RoundTrip(r)
+	if response != nil {
+		n.note.Store(response.Header.Get("Audit-Id"))
+	}
+	return response, err
+}
+
+// WrappedRoundTripper shows the way to the connections, to close them.
+func (n *auditIDNoter) WrappedRoundTripper() http.RoundTripper { return n.next }

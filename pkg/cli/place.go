@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +10,7 @@ import (
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	"cellcast.io/cellcast/pkg/cli/door"
-	"cellcast.io/cellcast/pkg/cli/kubeconfigfile"
+	"cellcast.io/cellcast/pkg/cli/stance"
 )
 
 const placeHelp = `Ask the hub where a workload goes, and for a short-lived credential to deploy it
@@ -27,15 +25,28 @@ With --write-kubeconfig, FILE holds this run's credential afterwards or, when th
 run fails, none: an earlier one is removed, for it's for a cell that this run
 didn't choose. FILE must be new, empty, or written by cellcast before.
 
+Where the hub can't decide, or doesn't answer while --timeout lasts,
+--on-unavailable says what to do: fail, answer with the cell that the hub chose
+last for this workload, or with the named one. Such an answer is a cell and no
+credential; where one was asked for, the exit code is 5. It's no way past a
+refusal, nor to a cell that the hub has just ruled out. Decisions are kept for
+last-known, and credentials never, in --cache-dir, else $CELLCAST_CACHE_DIR, else
+the user's folder for caches; a run with --dry-run leaves them as they are.
+
 -o name prints the cell as kubectl names objects, cell.cellcast.io/NAME; in a
 shell ${cell##*/} is the bare name.
 
 `
 
+const timeoutHelp = "how long it may take in all; while it lasts, what may clear is asked again"
+
 // placeOptions is what the user asks for.
 type placeOptions struct {
 	door            door.Flags
 	timeout         time.Duration
+	stance          stance.Stance
+	cacheDir        string
+	cacheTTL        time.Duration
 	workload        string
 	ttl             time.Duration
 	dark            bool
@@ -59,6 +70,9 @@ func (e Env) placeCommand(program string) *cobra.Command {
   %[1]s payments/api --write-kubeconfig cell.kubeconfig
   kubectl --kubeconfig cell.kubeconfig apply -f deploy.yaml
 
+  # Which values file to use, also while the hub is down
+  %[1]s payments/api -o name --on-unavailable last-known
+
   # In a CI job, with the job's own OIDC token and no kubeconfig
   %[1]s payments/api --hub https://cellcast.example.com --token-file oidc.jwt --write-kubeconfig cell.kubeconfig`, program),
 		Args: cobra.MaximumNArgs(1),
@@ -66,7 +80,7 @@ func (e Env) placeCommand(program string) *cobra.Command {
 			if err := o.complete(args); err != nil {
 				return err
 			}
-			return e.place(cmd.Context(), o)
+			return e.inFormat(o.format, e.place(cmd.Context(), o))
 		}),
 	}
 	flags := cmd.Flags()
@@ -80,7 +94,10 @@ func (e Env) placeCommand(program string) *cobra.Command {
 	flags.Lookup("dry-run").NoOptDefVal = "server"
 	flags.VarP(&o.format, "output", "o", "how to print the answer")
 	flags.StringVar(&o.writeKubeconfig, "write-kubeconfig", "", "write a kubeconfig with the credential to this file, readable by you alone")
-	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long the hub has to answer")
+	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, timeoutHelp)
+	flags.Var(&o.stance, "on-unavailable", "what to answer where the hub can't decide")
+	flags.StringVar(&o.cacheDir, "cache-dir", "", "folder with the hub's last decisions, for last-known (default $"+envCacheDir+", else cellcast in the user's folder for caches)")
+	flags.DurationVar(&o.cacheTTL, "cache-ttl", 24*time.Hour, "how long last-known may answer with a decision")
 	o.door.AddTo(flags)
 	return cmd
 }
@@ -100,6 +117,8 @@ func (o *placeOptions) complete(args []string) error {
 		return &usageError{"--ttl must be above zero"}
 	case o.timeout <= 0:
 		return &usageError{"--timeout must be above zero"}
+	case o.cacheTTL <= 0:
+		return &usageError{"--cache-ttl must be above zero"}
 	case o.dryRun == "client":
 		return &usageError{"--dry-run=client can't answer anything: the hub decides; use --dry-run=server"}
 	case o.dryRun != "none" && o.dryRun != "server":
@@ -133,75 +152,4 @@ func (o *placeOptions) spec() (cellcastv1alpha1.PlacementSpec, error) {
 		spec.Resources[corev1.ResourceName(name)] = quantity
 	}
 	return spec, nil
-}
-
-// place asks, puts the credential where it belongs, and prints the answer.
-func (e Env) place(ctx context.Context, o *placeOptions) error {
-	spec, err := o.spec()
-	if err != nil {
-		return err
-	}
-	if o.writeKubeconfig == "" {
-		answer, err := e.decide(ctx, o, spec)
-		if err != nil {
-			return err
-		}
-		return e.printPlacement(o, answer)
-	}
-	file, err := kubeconfigfile.Reserve(o.writeKubeconfig)
-	if err != nil {
-		return err
-	}
-	answer, err := e.decideInto(ctx, o, spec, file)
-	if err != nil {
-		return errors.Join(err, e.abandon(file, o.writeKubeconfig))
-	}
-	return e.printPlacement(o, answer)
-}
-
-// decide asks and checks that the answer is one.
-func (e Env) decide(ctx context.Context, o *placeOptions, spec cellcastv1alpha1.PlacementSpec) (*cellcastv1alpha1.Placement, error) {
-	hub, err := e.openHub(o.door, o.timeout)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := hub.place(ctx, spec, !o.mints())
-	switch {
-	case err != nil:
-		return nil, err
-	case answer.Status.Cell.Name == "":
-		return nil, errors.New("the hub answered without a cell; is it a hub?")
-	case o.mints() && (answer.Status.Credential == nil || answer.Status.Credential.Token == ""):
-		return nil, &noCredentialError{fmt.Sprintf("the hub chose cell %q and returned no credential for it", answer.Status.Cell.Name)}
-	case !o.mints():
-		// Nobody asked for it, so nobody shall see it.
-		answer.Status.Credential = nil
-	}
-	return answer, nil
-}
-
-// decideInto asks and moves the token from the answer into the file.
-func (e Env) decideInto(ctx context.Context, o *placeOptions, spec cellcastv1alpha1.PlacementSpec, file *kubeconfigfile.File) (*cellcastv1alpha1.Placement, error) {
-	answer, err := e.decide(ctx, o, spec)
-	if err != nil {
-		return nil, err
-	}
-	content, err := kubeconfigfile.Kubeconfig(answer.Status.Cell, *answer.Status.Credential)
-	if err != nil {
-		return nil, err
-	}
-	if err := file.Commit(content); err != nil {
-		return nil, err
-	}
-	answer.Status.Credential.Token = ""
-	return answer, nil
-}
-
-// abandon gives the file up and says so where an earlier credential went.
-func (e Env) abandon(file *kubeconfigfile.File, path string) error {
-	removed, err := file.Abandon()
-	if removed {
-		e.say("Removed %s: it was for the cell of an earlier run.", path)
-	}
-	return err
 }

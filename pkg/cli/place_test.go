@@ -23,13 +23,13 @@ func TestATokenIsMintedOnlyWhereItGoesSomewhere(t *testing.T) {
 	}{
 		"not for the table":                 {nil, false, false, "No credential was minted: --write-kubeconfig FILE or -o json gets one.\n"},
 		"not for the table that explains":   {[]string{"--explain"}, false, false, "No credential was minted: --write-kubeconfig FILE or -o json gets one.\n"},
-		"not for the name":                  {[]string{"-o", "name"}, false, false, "No credential was minted: --write-kubeconfig FILE or -o json gets one.\n"},
+		"not for the name":                  {[]string{"-o", "name"}, false, false, "Decided by the hub, with confidence high.\nNo credential was minted: --write-kubeconfig FILE or -o json gets one.\n"},
 		"for JSON":                          {[]string{"-o", "json"}, true, true, ""},
 		"for YAML":                          {[]string{"-o", "yaml"}, true, true, ""},
 		"not for the JSON of a dry run":     {[]string{"-o", "json", "--dry-run"}, false, false, "Dry run: no credential was minted.\n"},
 		"not for the table of a dry run":    {[]string{"--dry-run=server"}, false, false, "Dry run: no credential was minted.\n"},
 		"for a file, beside the table":      {[]string{"--write-kubeconfig", "FILE"}, true, false, wrote},
-		"for a file, beside the name":       {[]string{"--write-kubeconfig", "FILE", "-o", "name"}, true, false, wrote},
+		"for a file, beside the name":       {[]string{"--write-kubeconfig", "FILE", "-o", "name"}, true, false, "Decided by the hub, with confidence high.\n" + wrote},
 		"for a file alone, beside the JSON": {[]string{"--write-kubeconfig", "FILE", "-o", "json"}, true, false, wrote},
 		"for a file alone, beside the YAML": {[]string{"--write-kubeconfig", "FILE", "-o", "yaml"}, true, false, wrote},
 	} {
@@ -44,9 +44,9 @@ func TestATokenIsMintedOnlyWhereItGoesSomewhere(t *testing.T) {
 			if got.code != 0 {
 				t.Fatalf("exit %d: %s", got.code, got.err)
 			}
-			inFile := test.err == wrote
+			inFile := strings.HasSuffix(test.err, wrote)
 			if inFile {
-				test.err = strings.ReplaceAll(wrote, "FILE", file)
+				test.err = strings.ReplaceAll(test.err, "FILE", file)
 			}
 			if got.err != test.err {
 				t.Errorf("stderr is %q, want %q", got.err, test.err)
@@ -77,8 +77,8 @@ func TestWhatAHubSendsUnaskedIsNotShown(t *testing.T) {
 
 func TestAnAnswerDoesNotDriveTheTerminal(t *testing.T) {
 	c := newCaller(t)
-	want := "CELL   POLICY           NAMESPACE   SERVICEACCOUNT   EXPIRES   CONFIDENCE\n" +
-		"eu-1    [2Jpay ments    <none>      <none>           <none>    high\n"
+	want := "CELL   POLICY           NAMESPACE   SERVICEACCOUNT   EXPIRES   SOURCE   CONFIDENCE\n" +
+		"eu-1    [2Jpay ments    <none>      <none>           <none>    hub      high\n"
 	if diff := cmp.Diff(want, c.run("cellcast", "place", "hostile").out); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -153,7 +153,7 @@ func TestAFailedRunLeavesNoCredential(t *testing.T) {
 			if os.IsNotExist(err) != test.gone || !test.gone && string(content) != earlier {
 				t.Errorf("the file is %q, %v", content, err)
 			}
-			if said := strings.HasPrefix(got.err, "Removed "+file+": it was for the cell of an earlier run.\n"); said != test.gone {
+			if said := strings.HasPrefix(again.ReplaceAllString(got.err, ""), "Removed "+file+": it was for the cell of an earlier run.\n"); said != test.gone {
 				t.Errorf("stderr is %q", got.err)
 			}
 			after, _ := os.ReadDir(c.dir)

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
+	"cellcast.io/cellcast/pkg/refusal"
 )
 
 // printPlacement prints an answer, and where its credential is.
@@ -14,6 +16,9 @@ func (e Env) printPlacement(o *placeOptions, answer *cellcastv1alpha1.Placement)
 		return err
 	}
 	s := answer.Status
+	if o.format == formatName {
+		e.say("Decided by the %s, with confidence %s.", printable(string(s.Source)), printable(string(s.Confidence)))
+	}
 	switch {
 	case o.writeKubeconfig != "":
 		e.say("Wrote %s with a credential for %s until %s: kubectl --kubeconfig %[1]s",
@@ -34,20 +39,20 @@ func (e Env) writePlacement(f format, answer *cellcastv1alpha1.Placement) error 
 		_, err := fmt.Fprintln(e.Out, cellName(printable(answer.Status.Cell.Name)))
 		return err
 	default:
-		header := []string{"CELL", "POLICY", "NAMESPACE", "SERVICEACCOUNT", "EXPIRES", "CONFIDENCE"}
+		header := []string{"CELL", "POLICY", "NAMESPACE", "SERVICEACCOUNT", "EXPIRES", "SOURCE", "CONFIDENCE"}
 		if err := table(e.Out, header, e.placementRow(answer.Status)); err != nil {
 			return err
 		}
-		if answer.Spec.Explain || len(answer.Status.Candidates) > 0 {
-			return e.writeCandidates(answer.Status)
+		if len(answer.Status.Candidates) == 0 && answer.Status.HiddenCells == 0 {
+			return nil
 		}
-		return nil
+		return e.writeCandidates(answer.Status)
 	}
 }
 
 // placementRow never has the token in it.
 func (e Env) placementRow(s cellcastv1alpha1.PlacementStatus) []string {
-	row := []string{s.Cell.Name, s.Policy, "", "", "", string(s.Confidence)}
+	row := []string{s.Cell.Name, s.Policy, "", "", "", string(s.Source), string(s.Confidence)}
 	if c := s.Credential; c != nil {
 		row[2], row[3] = c.Namespace, c.ServiceAccountName
 		row[4] = age(c.ExpirationTimestamp.Sub(e.Now()))
@@ -57,8 +62,24 @@ func (e Env) placementRow(s cellcastv1alpha1.PlacementStatus) []string {
 
 // writeCandidates writes why each cell was or wasn't chosen.
 func (e Env) writeCandidates(s cellcastv1alpha1.PlacementStatus) error {
+	return candidatesTable(e.Out, s.Candidates, s.HiddenCells)
+}
+
+// writeTrace writes why no cell was chosen, for the person.
+func (e Env) writeTrace(t *refusal.Trace) error {
+	if err := candidatesTable(e.Err, t.Candidates, t.Hidden); err != nil {
+		return err
+	}
+	if t.Left > 0 {
+		e.say("\nThe hub's answer had no room for %d more of the cells that you may reach.", t.Left)
+	}
+	return nil
+}
+
+// candidatesTable is the table, and the number of cells that aren't in it.
+func candidatesTable(w io.Writer, candidates []cellcastv1alpha1.Candidate, hiddenCells int32) error {
 	rows := [][]string{{"CELL", "VERDICT", "STAGE", "REASON", "UTILISATION", "REPORT-AGE", "MESSAGE"}}
-	for _, c := range s.Candidates {
+	for _, c := range candidates {
 		reported := ""
 		if c.ReportAgeSeconds != nil {
 			reported = age(time.Duration(*c.ReportAgeSeconds) * time.Second)
@@ -66,13 +87,13 @@ func (e Env) writeCandidates(s cellcastv1alpha1.PlacementStatus) error {
 		rows = append(rows, []string{c.Cell, string(c.Verdict), string(c.Stage), c.Reason,
 			utilisation(c.UtilisationPercent, c.WorstResource), reported, c.Message})
 	}
-	if _, err := fmt.Fprintln(e.Out); err != nil {
+	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	if err := table(e.Out, rows...); err != nil {
+	if err := table(w, rows...); err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(e.Out, hidden(s.HiddenCells))
+	_, err := fmt.Fprint(w, hidden(hiddenCells))
 	return err
 }
 

@@ -5,7 +5,9 @@
 //
 // It answers with an exit code that a script can act on, says on the standard
 // error what went wrong and what to do, and shows a token only to who asked for
-// it. It asks once: whether asking again can help is in the answer.
+// it. While its --timeout lasts it asks again where that can help, and waits as
+// long as the hub says. Where the hub can't decide, it answers by the stance that
+// its user declared, with a cell and never with a credential.
 package cli
 
 import (
@@ -32,11 +34,15 @@ type Env struct {
 	Getenv   func(string) string
 	// Now tells the time, to say how long a credential still lives.
 	Now func() time.Time
+	// Sleep waits between two tries, until ctx ends at most; nil really waits.
+	Sleep func(ctx context.Context, d time.Duration) error
+	// UserCacheDir is where the user's caches are; nil means nowhere.
+	UserCacheDir func() (string, error)
 }
 
 // System is the process's own world.
 func System() Env {
-	return Env{Args: os.Args, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Now: time.Now}
+	return Env{Args: os.Args, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Now: time.Now, UserCacheDir: os.UserCacheDir}
 }
 
 // Run does what the command line says and returns the exit code; see exitCodes.
@@ -51,6 +57,10 @@ func Run(ctx context.Context, env Env) int {
 	called, err := command.ExecuteContextC(klog.NewContext(ctx, klog.Logger{}))
 	if err == nil {
 		return exitDone
+	}
+	var status *exitStatus
+	if errors.As(err, &status) {
+		return status.code
 	}
 	var begun *begunError
 	if !errors.As(err, &begun) {
@@ -91,7 +101,12 @@ func (e Env) rootCommand(program string) *cobra.Command {
 	}
 	root.AddCommand(
 		e.placeCommand(program+" place"),
+		e.execCommand(program),
+		e.credentialCommand(program),
+		e.revokeCommand(program),
 		e.cellsCommand(program),
+		e.policyCommand(program),
+		e.issuerCommand(program),
 		e.registerCommand(program),
 		e.versionCommand(),
 	)

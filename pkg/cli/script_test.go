@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -23,8 +22,8 @@ var update = flag.Bool("update", false, "write the expected outputs in the scrip
 // script runs it.
 func TestMain(m *testing.M) {
 	client := func() {
-		env := cli.System()
-		env.Now = func() time.Time { return now }
+		env, clock := cli.System(), newClock()
+		env.Now, env.Sleep = clock.now, clock.sleep
 		os.Exit(cli.Run(context.Background(), env))
 	}
 	testscript.Main(m, map[string]func(){
@@ -44,6 +43,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			hub := newFakeHub(env.T().(testing.TB))
 			env.Setenv("HUB", hub.URL)
+			env.Setenv("CELLCAST_CACHE_DIR", filepath.Join(env.WorkDir, "cache"))
 			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "hub.kubeconfig"))
 			return errors.Join(
 				write(env, "ca.pem", string(hub.ca())),
@@ -55,6 +55,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// hubKubeconfig is a kubeconfig for a fake hub, beside its CA and the token.
 const hubKubeconfig = `apiVersion: v1
 kind: Config
 current-context: hub

@@ -1,12 +1,15 @@
 // Package door finds the way to the hub. There are two, with the same paths
 // and the same answers behind them: the hub's kube-apiserver, entered with a
 // kubeconfig as with kubectl, and the hub's own port, entered with the OIDC
-// token that a CI platform gave the job.
+// token that a CI platform gives the job: in a file, in a variable, or on
+// request (see SourceHelp).
 //
-// No flag and no environment variable holds a token: both name files.
+// No flag holds a token, for every process of the machine could read it there,
+// and no error quotes one. A token is kept nowhere but in the Door.
 package door
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -34,14 +37,25 @@ const (
 	EnvHub       = "CELLCAST_HUB"
 	EnvHubCA     = "CELLCAST_HUB_CA"
 	EnvTokenFile = "CELLCAST_TOKEN_FILE" //nolint:gosec // the name of a variable that names a file
+	EnvAudience  = "CELLCAST_AUDIENCE"
+	// EnvToken holds the token itself. GitLab and CircleCI hand tokens to a job
+	// in variables, so it's there already.
+	EnvToken = "CELLCAST_TOKEN" //nolint:gosec // the name of a variable
 )
+
+// DefaultAudience is what a token is asked for where nothing else is said, and
+// what cellcast issuer makes a hub expect.
+const DefaultAudience = "cellcast.io/hub"
 
 // Door is an open door.
 type Door struct {
 	Kind Kind
 	// Config is how to connect, credential included.
 	Config *rest.Config
-	// TokenFile is where the direct door's token came from.
+	// TokenSource is where the direct door's token came from, as part of a
+	// sentence, such as "the token in oidc.jwt" or "the token of GitHub Actions".
+	TokenSource string
+	// TokenFile is the file that it came from, if it did.
 	TokenFile string
 	// Claims is what that token says of itself. Nobody has verified it: it's
 	// for telling the caller why the hub may not have accepted it.
@@ -55,15 +69,19 @@ type Flags struct {
 	Hub        string
 	HubCA      string
 	TokenFile  string
+	TokenEnv   string
+	Audience   string
 }
 
 // AddTo defines the flags.
 func (f *Flags) AddTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "kubeconfig of the hub (default $KUBECONFIG or ~/.kube/config)")
 	flags.StringVar(&f.Context, "context", "", "context of that kubeconfig")
-	flags.StringVar(&f.Hub, "hub", "", "https URL of the hub's own port, for callers without a kubeconfig; goes with --token-file (default $"+EnvHub+")")
+	flags.StringVar(&f.Hub, "hub", "", "https URL of the hub's own port, for callers without a kubeconfig; goes with the job's OIDC token (default $"+EnvHub+")")
 	flags.StringVar(&f.HubCA, "hub-ca", "", "PEM file to check the hub's certificate by; empty means the system's roots (default $"+EnvHubCA+")")
 	flags.StringVar(&f.TokenFile, "token-file", "", "file with the job's OIDC token, for --hub (default $"+EnvTokenFile+")")
+	flags.StringVar(&f.TokenEnv, "token-env", "", "name of the environment variable with that token (default "+EnvToken+"); with neither, the token is fetched on GitHub Actions and Buildkite")
+	flags.StringVar(&f.Audience, "audience", "", "whom a token that is fetched shall be for (default $"+EnvAudience+" or "+DefaultAudience+")")
 }
 
 // UsageError says that the flags don't go together.
@@ -72,24 +90,34 @@ type UsageError struct{ Message string }
 // Error is the message.
 func (e *UsageError) Error() string { return e.Message }
 
-// Open returns the door that the flags name or, where they name none, the
-// environment: the direct one where CELLCAST_HUB is set, else the kubeconfig.
+// Open is OpenContext without a context.
 func (f Flags) Open(getenv func(string) string) (Door, error) {
+	return f.OpenContext(context.Background(), getenv)
+}
+
+// OpenContext returns the door that the flags name or, where they name none,
+// the environment: the direct one where CELLCAST_HUB is set, else the
+// kubeconfig. The token of the direct one may be asked of the CI platform, for
+// which there are ten seconds.
+func (f Flags) OpenContext(ctx context.Context, getenv func(string) string) (Door, error) {
+	return f.open(ctx, job{getenv: getenv})
+}
+
+func (f Flags) open(ctx context.Context, j job) (Door, error) {
 	kubeconfigNamed := f.Kubeconfig != "" || f.Context != ""
 	switch {
 	case f.Hub != "" && kubeconfigNamed:
 		return Door{}, &UsageError{"--hub is a way to the hub without a kubeconfig: leave out --kubeconfig and --context, or --hub"}
-	case f.Hub == "" && !kubeconfigNamed && getenv(EnvHub) != "":
-		f.Hub = getenv(EnvHub)
-	case f.Hub == "" && (f.HubCA != "" || f.TokenFile != ""):
-		return Door{}, &UsageError{"--hub-ca and --token-file go with --hub URL (or $" + EnvHub + ")"}
+	case f.Hub == "" && !kubeconfigNamed && j.getenv(EnvHub) != "":
+		f.Hub = j.getenv(EnvHub)
+	case f.Hub == "" && first(f.HubCA, f.TokenFile, f.TokenEnv, f.Audience) != "":
+		return Door{}, &UsageError{"--hub-ca, --token-file, --token-env and --audience go with --hub URL (or $" + EnvHub + ")"}
 	}
 	if f.Hub == "" {
 		return f.openAggregated()
 	}
-	f.HubCA = first(f.HubCA, getenv(EnvHubCA))
-	f.TokenFile = first(f.TokenFile, getenv(EnvTokenFile))
-	return f.openDirect()
+	f.HubCA = first(f.HubCA, j.getenv(EnvHubCA))
+	return f.openDirect(ctx, j)
 }
 
 func (f Flags) openAggregated() (Door, error) {
@@ -100,32 +128,34 @@ func (f Flags) openAggregated() (Door, error) {
 	switch {
 	case clientcmd.IsEmptyConfig(err):
 		return Door{}, errors.New("no way to the hub: there is no kubeconfig. Name one with --kubeconfig, " +
-			"or in a CI job use --hub URL --token-file FILE")
+			"or in a CI job use --hub URL with the job's OIDC token")
 	case err != nil:
 		return Door{}, fmt.Errorf("read the kubeconfig of the hub: %w", err)
 	}
 	return Door{Kind: Aggregated, Config: config}, nil
 }
 
-func (f Flags) openDirect() (Door, error) {
+func (f Flags) openDirect(ctx context.Context, j job) (Door, error) {
 	u, err := url.Parse(f.Hub)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return Door{}, &UsageError{"--hub must be an https URL without user, query and fragment, such as https://cellcast.example.com"}
 	}
-	if f.TokenFile == "" {
-		return Door{}, &UsageError{"--hub needs --token-file FILE (or $" + EnvTokenFile + "): the file with the job's OIDC token"}
-	}
-	token, err := readToken(f.TokenFile)
+	from, err := f.source(j)
 	if err != nil {
 		return Door{}, err
 	}
-	config := &rest.Config{Host: strings.TrimRight(f.Hub, "/"), BearerToken: token.Reveal()}
+	config := &rest.Config{Host: strings.TrimRight(f.Hub, "/")}
 	if f.HubCA != "" {
 		if config.CAData, err = readCA(f.HubCA); err != nil {
 			return Door{}, err
 		}
 	}
-	return Door{Kind: Direct, Config: config, TokenFile: f.TokenFile, Claims: token.Claims()}, nil
+	token, err := from.read(ctx)
+	if err != nil {
+		return Door{}, err
+	}
+	config.BearerToken = token.Reveal()
+	return Door{Kind: Direct, Config: config, TokenSource: from.phrase, TokenFile: from.file, Claims: token.Claims()}, nil
 }
 
 func readCA(path string) ([]byte, error) {

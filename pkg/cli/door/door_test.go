@@ -65,6 +65,9 @@ func TestWhichDoorIsOpened(t *testing.T) {
 			if door.Kind == Direct && door.Config.BearerToken != door.token(t) {
 				t.Errorf("the token isn't that of %s", door.TokenFile)
 			}
+			if want := "the token in " + door.TokenFile; door.Kind == Direct && door.TokenSource != want {
+				t.Errorf("the token is called %q, want %q", door.TokenSource, want)
+			}
 		})
 	}
 }
@@ -91,12 +94,19 @@ func TestDoorsThatStayShut(t *testing.T) {
 			Flags{Hub: "https://hub.example.com", Context: "one"}, true,
 			"--hub is a way to the hub without a kubeconfig: leave out --kubeconfig and --context, or --hub"},
 		"a token without a hub": {
-			Flags{TokenFile: token}, true, "--hub-ca and --token-file go with --hub URL (or $CELLCAST_HUB)"},
+			Flags{TokenFile: token}, true, "--hub-ca, --token-file, --token-env and --audience go with --hub URL (or $CELLCAST_HUB)"},
 		"a token beside a kubeconfig": {
-			Flags{TokenFile: token, Context: "one"}, true, "--hub-ca and --token-file go with --hub URL (or $CELLCAST_HUB)"},
+			Flags{TokenFile: token, Context: "one"}, true, "--hub-ca, --token-file, --token-env and --audience go with --hub URL (or $CELLCAST_HUB)"},
+		"a variable with a token beside a kubeconfig": {
+			Flags{TokenEnv: "CI_TOKEN", Context: "one"}, true, "--hub-ca, --token-file, --token-env and --audience go with --hub URL (or $CELLCAST_HUB)"},
+		"an audience without a hub": {
+			Flags{Audience: "cellcast.io/hub"}, true, "--hub-ca, --token-file, --token-env and --audience go with --hub URL (or $CELLCAST_HUB)"},
 		"a hub without a token": {
 			Flags{Hub: "https://hub.example.com"}, true,
-			"--hub needs --token-file FILE (or $CELLCAST_TOKEN_FILE): the file with the job's OIDC token"},
+			"--hub needs the job's OIDC token, and there is none. Give it by --token-file FILE or $CELLCAST_TOKEN_FILE; " +
+				"in the variable $CELLCAST_TOKEN, as with GitLab's id_tokens, or one that --token-env names; " +
+				"on GitHub Actions give the job the permission id-token: write; " +
+				"on Buildkite run in the job's own environment, with $BUILDKITE_AGENT_ACCESS_TOKEN"},
 		"a hub in the clear": {
 			Flags{Hub: "http://hub.example.com", TokenFile: token}, true,
 			"--hub must be an https URL without user, query and fragment, such as https://cellcast.example.com"},
@@ -111,7 +121,7 @@ func TestDoorsThatStayShut(t *testing.T) {
 			Flags{Hub: "https://hub.example.com", TokenFile: token, HubCA: noPEM}, false,
 			"the CA file " + noPEM + " holds no PEM certificate"},
 		"no kubeconfig at all": {
-			Flags{}, false, "no way to the hub: there is no kubeconfig. Name one with --kubeconfig, or in a CI job use --hub URL --token-file FILE"},
+			Flags{}, false, "no way to the hub: there is no kubeconfig. Name one with --kubeconfig, or in a CI job use --hub URL with the job's OIDC token"},
 		"a kubeconfig that isn't there": {
 			Flags{Kubeconfig: "no/config"}, false, "read the kubeconfig of the hub: stat no/config: no such file or directory"},
 	} {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// maxToken is how much of a token file is read, in bytes. CI tokens have one
-// or two thousand.
+// maxToken is the longest token that is taken, in bytes. CI tokens have one or
+// two thousand.
 const maxToken = 16 << 10
 
 // Token is a JWT by its form. It shows itself to nobody but who calls Reveal.
@@ -54,9 +54,8 @@ func (Token) LogValue() slog.Value { return slog.StringValue(redacted) }
 func readToken(path string) (Token, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return Token{}, fmt.Errorf("the token file %s doesn't exist: the job must first write its OIDC token there. On GitHub Actions "+
-			`(permissions: id-token: write): curl -sSf -H "Authorization: bearer $ACTIONS_ID_TOKEN_REQUEST_TOKEN" `+
-			`"$ACTIONS_ID_TOKEN_REQUEST_URL&audience=AUDIENCE" | jq -r .value > %[1]s`, path)
+		return Token{}, fmt.Errorf("the token file %s doesn't exist: the job must first write its OIDC token there. "+
+			"On GitHub Actions and Buildkite leave it out: the token is fetched", path)
 	}
 	if err != nil {
 		return Token{}, fmt.Errorf("open the token file: %w", err)

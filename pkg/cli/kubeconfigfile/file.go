@@ -79,12 +79,18 @@ func (f *File) Abandon() (removed bool, err error) {
 	if err := f.discard(); err != nil {
 		return false, err
 	}
-	credential, err := earlier(f.path)
+	return Remove(f.path)
+}
+
+// Remove removes a kubeconfig that cellcast wrote, where there is one; removed
+// says that there was. It fails on a file that isn't cellcast's.
+func Remove(path string) (removed bool, err error) {
+	credential, err := earlier(path)
 	if err != nil || !credential {
 		return false, err
 	}
-	if err := os.Remove(f.path); err != nil {
-		return false, fmt.Errorf("remove the credential of an earlier run: %w", err)
+	if err := os.Remove(path); err != nil {
+		return false, fmt.Errorf("remove the kubeconfig: %w", err)
 	}
 	return true, nil
 }

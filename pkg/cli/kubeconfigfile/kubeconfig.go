@@ -6,31 +6,65 @@ import (
 	"net/url"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 )
 
-// Kubeconfig returns a kubeconfig with one cell, one token and one context,
-// whose namespace is that of the credential. It fails on an answer that kubectl
+// Origin says which placement a credential came from. Both may be empty.
+type Origin struct{ Workload, RequestID string }
+
+// Kubeconfig is KubeconfigOf without an origin.
+func Kubeconfig(cell cellcastv1alpha1.CellReference, credential cellcastv1alpha1.Credential) ([]byte, error) {
+	return KubeconfigOf(cell, credential, Origin{})
+}
+
+// KubeconfigOf returns a kubeconfig with one cell, one token and one context,
+// whose namespace is that of the credential. Where the credential is revocable,
+// the context carries what revoking it takes. It fails on an answer that kubectl
 // could not use or that would send the token in the clear; the error holds no
 // part of the token.
-func Kubeconfig(cell cellcastv1alpha1.CellReference, credential cellcastv1alpha1.Credential) ([]byte, error) {
-	endpoint, err := url.Parse(cell.Endpoint)
-	switch {
-	case cell.Name == "":
-		return nil, errors.New("the hub's answer names no cell")
-	case err != nil || endpoint.Scheme != "https" || endpoint.Hostname() == "" || endpoint.User != nil:
-		return nil, fmt.Errorf("the hub's answer has no https endpoint for cell %q", cell.Name)
-	case credential.Token == "" || strings.ContainsFunc(credential.Token, notPrintable):
+func KubeconfigOf(cell cellcastv1alpha1.CellReference, credential cellcastv1alpha1.Credential, from Origin) ([]byte, error) {
+	if err := reachable(cell); err != nil {
+		return nil, err
+	}
+	if credential.Token == "" || strings.ContainsFunc(credential.Token, notPrintable) {
 		return nil, fmt.Errorf("the hub's answer has no usable token for cell %q", cell.Name)
 	}
 	user := credential.Namespace + "/" + credential.ServiceAccountName
+	context := &clientcmdapi.Context{AuthInfo: user, Namespace: credential.Namespace}
+	if Revocable(credential) {
+		carried, err := carry(cell, credential, from)
+		if err != nil {
+			return nil, err
+		}
+		context.Extensions = map[string]runtime.Object{Extension: carried}
+	}
+	return write(cell, context, &clientcmdapi.AuthInfo{Token: credential.Token})
+}
+
+// reachable refuses a cell that has no name or no https endpoint.
+func reachable(cell cellcastv1alpha1.CellReference) error {
+	endpoint, err := url.Parse(cell.Endpoint)
+	switch {
+	case cell.Name == "":
+		return errors.New("the hub's answer names no cell")
+	case err != nil || endpoint.Scheme != "https" || endpoint.Hostname() == "" || endpoint.User != nil:
+		return fmt.Errorf("the hub's answer has no https endpoint for cell %q", cell.Name)
+	default:
+		return nil
+	}
+}
+
+// write writes a kubeconfig of one cell, which is also its context's name.
+func write(cell cellcastv1alpha1.CellReference, context *clientcmdapi.Context, user *clientcmdapi.AuthInfo) ([]byte, error) {
+	context.Cluster = cell.Name
 	config := clientcmdapi.NewConfig()
 	config.Clusters[cell.Name] = &clientcmdapi.Cluster{Server: cell.Endpoint, CertificateAuthorityData: cell.CABundle}
-	config.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: credential.Token}
-	config.Contexts[cell.Name] = &clientcmdapi.Context{Cluster: cell.Name, AuthInfo: user, Namespace: credential.Namespace}
+	config.AuthInfos[context.AuthInfo] = user
+	config.Contexts[cell.Name] = context
 	config.CurrentContext = cell.Name
 	content, err := clientcmd.Write(*config)
 	if err != nil {
