@@ -35,11 +35,18 @@ type Options struct {
 	Dir string
 	// Cells are the cells; each gets a node of 16 cores and an agent.
 	Cells []world.CellOptions
+	// Replicas is the number of cellcast-hubs; 0 means one. HubEtcd gives the hub
+	// a store of its own.
+	Replicas int
+	HubEtcd  bool
 	// HubArgs are further flags of cellcast-hub, AgentArgs of every agent.
 	HubArgs, AgentArgs []string
 	// Mint are the ServiceAccounts, as namespace/name, that each cell lets the
 	// hub mint for: at least one.
 	Mint []string
+	// Revocable are the namespaces of each cell whose credentials can be
+	// revoked; they hold nothing else. Agents end credentials there.
+	Revocable []string
 }
 
 // Fleet is a hub, its cells and a CI issuer, running.
@@ -61,7 +68,7 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 			err = errors.Join(err, f.Stop())
 		}
 	}()
-	if f.World, err = world.Start(ctx, world.Options{Dir: o.Dir, Cells: o.Cells}); err != nil {
+	if f.World, err = world.Start(ctx, world.Options{Dir: o.Dir, Cells: o.Cells, HubEtcd: o.HubEtcd}); err != nil {
 		return f, err
 	}
 	if f.CI, err = issuer.Start(issuer.Options{}); err != nil {
@@ -71,7 +78,9 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	if err = f.Trust(f.CI); err != nil {
 		return f, err
 	}
-	if err = f.Hub.Deploy(ctx, world.ServerOptions{PipelineAuthentication: f.Authentication, Args: o.HubArgs}); err != nil {
+	if err = f.Hub.Deploy(ctx, world.ServerOptions{
+		PipelineAuthentication: f.Authentication, Replicas: o.Replicas, Args: o.HubArgs,
+	}); err != nil {
 		return f, err
 	}
 	if f.Admin, err = versioned.NewForConfig(f.Hub.Admin.Config()); err != nil {
@@ -103,13 +112,13 @@ func (f *Fleet) join(ctx context.Context, cell *world.Cell, o Options) error {
 	}); err != nil {
 		return err
 	}
-	if err := cell.Install(ctx, o.Mint...); err != nil {
+	if err := cell.InstallAccess(ctx, world.Access{Mint: o.Mint, Revocable: o.Revocable}); err != nil {
 		return err
 	}
 	if _, err := f.Admin.RegistryV1alpha1().Clusters().Create(ctx, cell.Cluster(), metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	return cell.StartAgent(ctx, f.Hub.Server, o.AgentArgs...)
+	return cell.StartAgent(ctx, f.Hub.Door(), append([]string{world.RevocableFlag(o.Revocable)}, o.AgentArgs...)...)
 }
 
 func (f *Fleet) settled(ctx context.Context) error {
@@ -196,9 +205,10 @@ func (f *Fleet) Token(repositoryID string, changes map[string]any) (string, erro
 // Direct is a client configuration of the direct door with this bearer token.
 func (f *Fleet) Direct(token string) *rest.Config {
 	return &rest.Config{
-		Host:            f.Hub.Server.URL,
+		Host:            f.Hub.Door().URL,
 		BearerToken:     token,
-		TLSClientConfig: rest.TLSClientConfig{CAFile: f.Hub.Server.CAFile},
+		TLSClientConfig: rest.TLSClientConfig{CAFile: f.Hub.Door().CAFile},
+		WarningHandler:  rest.NoWarnings{},
 		QPS:             -1,
 	}
 }

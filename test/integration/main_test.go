@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -35,6 +37,13 @@ var hub *fleet.Fleet
 
 // ceiling is the hub's --token-max-ttl.
 const ceiling = 45 * time.Minute
+
+// hubAuditLog is the log of the hub's own API server, which holds every answer
+// whole: what is sealed must not be in it all the same.
+const (
+	hubAuditLog  = "cellcast-hub-api-audit.log"
+	wholeAnswers = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: RequestResponse}]\n"
+)
 
 func TestMain(m *testing.M) {
 	ctrllog.SetLogger(klog.Background())
@@ -54,6 +63,11 @@ func run(m *testing.M) int {
 		fmt.Println(err)
 		return 1
 	}
+	auditPolicy := filepath.Join(dir, "whole.yaml")
+	if err := os.WriteFile(auditPolicy, []byte(wholeAnswers), 0o600); err != nil {
+		fmt.Println(err)
+		return 1
+	}
 	hub, err = fleet.Start(ctx, fleet.Options{
 		Dir: dir,
 		Cells: []world.CellOptions{
@@ -61,8 +75,10 @@ func run(m *testing.M) int {
 			{Name: "prod-eu", Labels: map[string]string{"env": "prod", "region": "eu"}},
 			{Name: "prod-us", Labels: map[string]string{"env": "prod", "region": "us"}},
 		},
-		Mint:      []string{"payments/deployer"},
-		HubArgs:   []string{"--token-max-ttl=" + ceiling.String(), "-v=2"},
+		Mint:      []string{"payments/deployer", "revocable/deployer"},
+		Revocable: []string{"revocable"},
+		HubArgs: []string{"--token-max-ttl=" + ceiling.String(), "-v=2",
+			"--audit-policy-file=" + auditPolicy, "--audit-log-path=" + filepath.Join(dir, "logs", hubAuditLog)},
 		AgentArgs: []string{"--interval=3s"},
 	})
 	if err != nil {
@@ -192,7 +208,9 @@ func user(t *testing.T, name string) versioned.Interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := versioned.NewForConfig(u.Config())
+	config := u.Config()
+	config.WarningHandler = rest.NoWarnings{}
+	client, err := versioned.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,12 +24,18 @@ import (
 // post sends a body to the direct door as curl would.
 func post(t *testing.T, path, bearer string, body []byte) (int, string) {
 	t.Helper()
+	return postTo(t, hub.Hub.Server.URL, path, bearer, body)
+}
+
+// postTo posts to one replica.
+func postTo(t *testing.T, url, path, bearer string, body []byte) (int, string) {
+	t.Helper()
 	config := hub.Direct(bearer)
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, config.Host+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+path, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,15 +15,41 @@ import (
 // ReporterAudience is the audience of the tokens by which agents report.
 const ReporterAudience = "cellcast.io/reports"
 
-// Install puts onto the cell what `cellcast register cell` prints for it: the
-// agent's ServiceAccount and RBAC, the hub's access, and the bounds that hold
-// even against the hub. The hub may mint for these ServiceAccounts, each written
-// as namespace/name and made where it doesn't exist.
+// Access is what a cell lets the hub do.
+type Access struct {
+	// Mint are the ServiceAccounts that the hub may mint for, each written as
+	// namespace/name, and made where it doesn't exist.
+	Mint []string
+	// Revocable are the namespaces whose credentials are revocable, made where
+	// they don't exist. The agent is told of them by RevocableFlag.
+	Revocable []string
+}
+
+// RevocableFlag is the flag by which an agent is told where it ends credentials.
+func RevocableFlag(namespaces []string) string {
+	return "--revocable-namespaces=" + strings.Join(namespaces, ",")
+}
+
+// Install is InstallAccess for a cell without revocable credentials.
 func (c *Cell) Install(ctx context.Context, mint ...string) error {
+	return c.InstallAccess(ctx, Access{Mint: mint})
+}
+
+// InstallAccess puts onto the cell what `cellcast register cell` prints for it:
+// the agent's ServiceAccount and RBAC, the hub's access, and the bounds that hold
+// even against the hub.
+func (c *Cell) InstallAccess(ctx context.Context, access Access) error {
 	cell := registration.Cell{
 		Name: c.Name, Endpoint: c.URL, CABundle: c.CABundle, Labels: c.Labels, Issuer: c.Issuer, Hub: c.joins(),
+		Revocable: access.Revocable,
 	}
-	for _, account := range mint {
+	for _, namespace := range access.Revocable {
+		// Each namespace has this ServiceAccount sooner or later.
+		if err := c.EnsureServiceAccount(ctx, namespace, "default"); err != nil {
+			return err
+		}
+	}
+	for _, account := range access.Mint {
 		namespace, name, _ := strings.Cut(account, "/")
 		if err := c.EnsureServiceAccount(ctx, namespace, name); err != nil {
 			return err

@@ -28,7 +28,7 @@ type Cell struct {
 }
 
 func newCell(w *World, o CellOptions) (*Cell, error) {
-	plane, err := newControlPlane(w, o.Name, o.Issuer)
+	plane, err := newControlPlane(w, o.Name, o.Issuer, w.EtcdURL)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ type ControlPlane struct {
 
 // newControlPlane makes a control plane, which isn't started yet; the flags
 // are added to those that every one has.
-func newControlPlane(w *World, name, issuer string) (*ControlPlane, error) {
+func newControlPlane(w *World, name, issuer, etcdURL string) (*ControlPlane, error) {
 	ca, err := newAuthority("kubernetes " + name)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func newControlPlane(w *World, name, issuer string) (*ControlPlane, error) {
 	if c.Admin, err = c.User("admin", "system:masters"); err != nil {
 		return nil, err
 	}
-	args, err := c.apiServerFlags(port)
+	args, err := c.apiServerFlags(port, etcdURL)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (c *ControlPlane) serves(ctx context.Context, path string) error {
 // its flags. Nothing is tuned beyond them: leaving out the watch cache,
 // profiling or beta APIs was measured to save neither start-up time nor
 // memory worth having.
-func (c *ControlPlane) apiServerFlags(port int) ([]string, error) {
+func (c *ControlPlane) apiServerFlags(port int, etcdURL string) ([]string, error) {
 	serving, err := c.ca.serving("kubernetes", "kubernetes.default.svc")
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (c *ControlPlane) apiServerFlags(port int) ([]string, error) {
 		"--tls-cert-file=" + cert,
 		"--tls-private-key-file=" + key,
 		"--client-ca-file=" + clientCA,
-		"--etcd-servers=" + c.world.EtcdURL,
+		"--etcd-servers=" + etcdURL,
 		"--etcd-prefix=/" + c.Name,
 		"--authorization-mode=RBAC",
 		"--service-account-issuer=" + c.Issuer,
@@ -139,12 +139,15 @@ func (c *ControlPlane) apiServerFlags(port int) ([]string, error) {
 }
 
 // auditPolicy records who did what and never what was in it, so that no token
-// gets into a log. The API server's talk with itself is left out.
+// gets into a log; but of cellcast's own API everything, in which no token is
+// that isn't sealed. The API server's talk with itself is left out.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: None
   users: ["system:apiserver"]
+- level: RequestResponse
+  resources: [{group: cellcast.io}]
 - level: Metadata
 `

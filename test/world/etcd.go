@@ -7,30 +7,29 @@ import (
 	"path/filepath"
 )
 
-// newEtcd makes the store of all control planes, which isn't started yet. It
-// keeps to loopback and asks nobody who they are, so that whoever tries cellcast
+// newEtcd makes a store of control planes, which isn't started yet, and returns
+// it with its client URL. It keeps to loopback and asks nobody who they are, so that whoever tries cellcast
 // can look at all that is stored. It doesn't sync: the state needn't survive the
 // machine.
-func newEtcd(w *World) error {
+func newEtcd(w *World, name string) (*Process, string, error) {
 	port, err := w.ports.take()
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	w.EtcdURL = fmt.Sprintf("http://127.0.0.1:%d", port)
-	w.Etcd = w.table.add(command{
-		name:  "etcd",
+	url := fmt.Sprintf("http://127.0.0.1:%d", port)
+	return w.table.add(command{
+		name:  name,
 		path:  filepath.Join(w.assets.kube, "etcd"),
-		ready: func(ctx context.Context) error { return serves(ctx, http.DefaultClient, w.EtcdURL+"/readyz") },
+		ready: func(ctx context.Context) error { return serves(ctx, http.DefaultClient, url+"/readyz") },
 		args: []string{
 			"--name=world",
-			"--data-dir=" + filepath.Join(w.Dir, "etcd"),
+			"--data-dir=" + filepath.Join(w.Dir, name),
 			"--unsafe-no-fsync",
-			"--listen-client-urls=" + w.EtcdURL,
-			"--advertise-client-urls=" + w.EtcdURL,
+			"--listen-client-urls=" + url,
+			"--advertise-client-urls=" + url,
 			"--listen-peer-urls=http://127.0.0.1:0",
 		},
-	})
-	return nil
+	}), url, nil
 }
 
 // serves returns nil when the URL answers 200.

@@ -9,10 +9,17 @@ import (
 // them by a front-proxy certificate.
 type Hub struct {
 	*ControlPlane
-	// Server is cellcast-hub once Deploy has started it.
+	// Server is cellcast-hub once Deploy has started it: the first of Servers.
 	Server *Server
+	// Servers are its replicas.
+	Servers []*Server
+	// Balancer stands for their Service; nil where there is one replica. Callers
+	// come by Door, which is right for both.
+	Balancer *Balancer
+	// Etcd is its store.
+	Etcd *Process
 	// ExternalURL is where the cells reach the discovery mirror: the external
-	// listener of Server.
+	// listener of Server, or of whichever of Servers the balancer takes.
 	ExternalURL string
 	// ServerCABundle is the PEM certificate that cellcast-hub's two listeners
 	// are checked against.
@@ -20,10 +27,11 @@ type Hub struct {
 
 	serverCA     *authority
 	externalPort int
+	doorPort     int // of Balancer
 }
 
-func newHub(w *World, issuer string) (*Hub, error) {
-	plane, err := newControlPlane(w, HubName, issuer)
+func newHub(w *World, issuer, etcdURL string) (*Hub, error) {
+	plane, err := newControlPlane(w, HubName, issuer, etcdURL)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,9 @@ type Options struct {
 	// Programs is the folder with cellcast-hub and cellcast-agent; empty means
 	// the repository's bin.
 	Programs string
+	// HubEtcd gives the hub a store of its own, World.Hub.Etcd, so that it can
+	// fail alone.
+	HubEtcd bool
 	// Detach lets the world outlive the process that starts it, until
 	// StopDetached.
 	Detach bool

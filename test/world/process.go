@@ -29,6 +29,8 @@ type command struct {
 	name string
 	path string
 	args []string
+	// stdout takes its standard output; nil means the log.
+	stdout *os.File
 	// graceful processes get time to end by themselves when the world stops.
 	// The others hold state that nobody reads again.
 	graceful bool
@@ -113,6 +115,9 @@ func (p *Process) launch(detach bool) (*run, error) {
 	cmd := exec.Command(p.path, p.args...)
 	cmd.Dir = p.table.dir
 	cmd.Stdout, cmd.Stderr = log, log // a file, not a pipe: it serves a child that outlives us
+	if p.stdout != nil {
+		cmd.Stdout = p.stdout
+	}
 	cmd.SysProcAttr = attributes(detach)
 
 	r := &run{cmd: cmd, ended: make(chan struct{})}

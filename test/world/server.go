@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 )
@@ -32,10 +33,15 @@ type ServerOptions struct {
 	PipelineAuthentication string
 	// Args are further flags. They come last, so that they win.
 	Args []string
+	// Replicas is how many to start, one by default. Each is the others' peer. They
+	// drain for a second.
+	Replicas int
+	// Stdout takes the audit trail; nil means the log.
+	Stdout *os.File
 }
 
-// Deploy installs cellcast on the hub, starts a cellcast-hub and registers it
-// with the API server. It returns once the aggregated API works.
+// Deploy installs cellcast on the hub, starts cellcast-hub and registers it with
+// the API server. It returns once the aggregated API works.
 func (h *Hub) Deploy(ctx context.Context, o ServerOptions) error {
 	if h.Server != nil {
 		return errors.New("the hub has a cellcast-hub already: use AddReplica for another")
@@ -44,19 +50,25 @@ func (h *Hub) Deploy(ctx context.Context, o ServerOptions) error {
 		return fmt.Errorf("installing cellcast on the hub: %w", err)
 	}
 	h.world.standIn.close()
-	server, err := h.startServer(ctx, o, h.externalPort)
-	if err != nil {
-		return err
+	if o.Replicas > 1 {
+		if err := h.deployReplicas(ctx, o); err != nil {
+			return err
+		}
+	} else {
+		server, err := h.startServer(ctx, o, h.externalPort)
+		if err != nil {
+			return err
+		}
+		h.Server, h.Servers = server, []*Server{server}
 	}
-	h.Server = server
-	if err := h.register(ctx, server); err != nil {
+	if err := h.register(ctx, h.Door()); err != nil {
 		return fmt.Errorf("registering cellcast-hub: %w", err)
 	}
 	return nil
 }
 
-// AddReplica starts a further cellcast-hub with ports of its own. The
-// API server goes on forwarding to the first.
+// AddReplica starts a further cellcast-hub with ports of its own, which has no
+// peers and is behind no balancer.
 func (h *Hub) AddReplica(ctx context.Context, o ServerOptions) (*Server, error) {
 	if o.Name == "" {
 		return nil, errors.New("a replica needs a name: set ServerOptions.Name")
@@ -69,6 +81,15 @@ func (h *Hub) AddReplica(ctx context.Context, o ServerOptions) (*Server, error) 
 }
 
 func (h *Hub) startServer(ctx context.Context, o ServerOptions, external int) (*Server, error) {
+	s, err := h.newServer(ctx, o, external)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.Start(ctx)
+}
+
+// newServer makes a cellcast-hub, which isn't started yet.
+func (h *Hub) newServer(ctx context.Context, o ServerOptions, external int) (*Server, error) {
 	path := filepath.Join(h.world.assets.programs, "cellcast-hub")
 	if !executable(path) {
 		return nil, fmt.Errorf("%s isn't built: run make build", path)
@@ -96,8 +117,13 @@ func (h *Hub) startServer(ctx context.Context, o ServerOptions, external int) (*
 	if err != nil {
 		return nil, err
 	}
+	drain := "0s" // nobody routes to it but who is told to
+	if o.Replicas > 1 {
+		drain = "1s" // plenty: the balancer looks each fifth of a second
+	}
 	s := &Server{URL: fmt.Sprintf("https://localhost:%d", port), CAFile: caFile, port: port}
 	args := []string{
+		"--drain-delay=" + drain,
 		"--kubeconfig=" + identity.Kubeconfig,
 		"--authentication-kubeconfig=" + identity.Kubeconfig,
 		"--authorization-kubeconfig=" + identity.Kubeconfig,
@@ -117,14 +143,15 @@ func (h *Hub) startServer(ctx context.Context, o ServerOptions, external int) (*
 		name:     o.Name,
 		path:     path,
 		args:     append(args, o.Args...),
+		stdout:   o.Stdout,
 		graceful: true,
-		ready:    s.ready(h.serverCA.cert),
+		ready:    s.answers(h.serverCA.cert),
 	})
-	return s, s.Start(ctx)
+	return s, nil
 }
 
-// ready asks the server itself, without a credential.
-func (s *Server) ready(ca *x509.Certificate) func(context.Context) error {
+// answers asks the server itself whether it is ready, without a credential.
+func (s *Server) answers(ca *x509.Certificate) func(context.Context) error {
 	roots := x509.NewCertPool()
 	roots.AddCert(ca)
 	client := &http.Client{Transport: &http.Transport{

@@ -30,7 +30,8 @@ type World struct {
 	Dir string
 	// Kubectl is the path of kubectl; empty where the assets have none.
 	Kubectl string
-	// Etcd is the store of every control plane, each under a prefix of its own.
+	// Etcd is the store of every control plane, each under a prefix of its own;
+	// of the hub's too, unless it has one of its own.
 	Etcd *Process
 	// EtcdURL is its client URL.
 	EtcdURL string
@@ -73,13 +74,22 @@ func Start(ctx context.Context, o Options) (*World, error) {
 }
 
 func (w *World) start(ctx context.Context, o Options) error {
-	if err := newEtcd(w); err != nil {
-		return err
-	}
 	var err error
-	if w.Hub, err = newHub(w, o.HubIssuer); err != nil {
+	if w.Etcd, w.EtcdURL, err = newEtcd(w, "etcd"); err != nil {
 		return err
 	}
+	stores := []*Process{w.Etcd}
+	hubEtcd, hubEtcdURL := w.Etcd, w.EtcdURL
+	if o.HubEtcd {
+		if hubEtcd, hubEtcdURL, err = newEtcd(w, "etcd-hub"); err != nil {
+			return err
+		}
+		stores = append(stores, hubEtcd)
+	}
+	if w.Hub, err = newHub(w, o.HubIssuer, hubEtcdURL); err != nil {
+		return err
+	}
+	w.Hub.Etcd = hubEtcd
 	for _, c := range o.Cells {
 		cell, err := newCell(w, c)
 		if err != nil {
@@ -90,8 +100,10 @@ func (w *World) start(ctx context.Context, o Options) error {
 	if w.standIn, err = startStandIn(w.Hub); err != nil {
 		return err
 	}
-	if err := w.Etcd.Start(ctx); err != nil {
-		return err
+	for _, store := range stores {
+		if err := store.Start(ctx); err != nil {
+			return err
+		}
 	}
 
 	group, ctx := errgroup.WithContext(ctx)
@@ -127,6 +139,9 @@ func (w *World) end() error {
 	w.once.Do(func() {
 		w.standIn.close()
 		w.ended = w.table.stop()
+		if w.Hub != nil {
+			w.Hub.Balancer.close()
+		}
 		w.ports.release()
 	})
 	return w.ended

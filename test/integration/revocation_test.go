@@ -1,0 +1,208 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
+	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+	"cellcast.io/cellcast/generated/clientset/versioned"
+	"cellcast.io/cellcast/pkg/refusal"
+	"cellcast.io/cellcast/test/world"
+)
+
+// remembered is how long an API server goes on accepting a token that it has
+// accepted before, with some to spare.
+const remembered = 15 * time.Second
+
+// revocable makes a policy's credentials revocable, and lets them be short.
+func revocable(spec *registryv1alpha1.PlacementPolicySpec) {
+	spec.Credential = registryv1alpha1.CredentialScope{Namespace: "revocable", ServiceAccountName: "deployer", Revocable: true}
+	spec.TokenTTL = &registryv1alpha1.TokenTTL{Default: &metav1.Duration{Duration: 2 * time.Minute}, Max: &metav1.Duration{Duration: 5 * time.Minute}}
+}
+
+// revoke ends a credential.
+func revoke(ctx context.Context, client versioned.Interface, cell string, c *cellcastv1alpha1.Credential) (cellcastv1alpha1.RevocationResult, error) {
+	answer := &cellcastv1alpha1.CellRevocation{}
+	err := client.CellcastV1alpha1().RESTClient().Post().Resource("cells").Name(cell).SubResource("revocation").
+		Body(&cellcastv1alpha1.CellRevocation{Spec: cellcastv1alpha1.CellRevocationSpec{Namespace: c.Namespace, RevocationNonce: c.RevocationNonce}}).
+		MaxRetries(0).Do(ctx).Into(answer)
+	return answer.Status.Result, err
+}
+
+// refusedBy waits until the cell refuses the token, and returns how long that
+// took.
+func refusedBy(t *testing.T, cell *world.Cell, token string, within time.Duration) time.Duration {
+	t.Helper()
+	began := time.Now()
+	client := as(t, cell, token)
+	for time.Since(began) < within+30*time.Second {
+		if _, err := whoAmI(t.Context(), client); apierrors.IsUnauthorized(err) {
+			took := time.Since(began)
+			if took > within {
+				t.Errorf("the cell refuses the token after %s, want %s at most", took, within)
+			}
+			return took
+		}
+		time.Sleep(250 * time.Millisecond) // a poll
+	}
+	t.Fatalf("the cell still believes the token after %s", time.Since(began))
+	return 0
+}
+
+func TestTheCallerEndsItsCredentialAndNobodyElseCan(t *testing.T) {
+	require(t)
+	clients := doors(t, revocable)
+	other := pipeline(t, unique(t)+"-other")
+	policy(t, unique(t)+"-other", revocable)
+	for door, client := range clients {
+		t.Run(door, func(t *testing.T) {
+			answer, err := place(t.Context(), client, ask("payments/api"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cell, credential := hub.Cell(answer.Status.Cell.Name), answer.Status.Credential
+			if credential.RevokesAt == nil || credential.ExpirationTimestamp.Sub(credential.RevokesAt.Time) < 7*time.Minute {
+				t.Fatalf("it revokes at %v and expires at %s", credential.RevokesAt, credential.ExpirationTimestamp)
+			}
+			if who, err := whoAmI(t.Context(), as(t, cell, credential.Token)); err != nil || who != "system:serviceaccount:revocable:deployer" {
+				t.Fatalf("the cell knows %q: %v", who, err)
+			}
+
+			if result, err := revoke(t.Context(), other, cell.Name, credential); err != nil || result != cellcastv1alpha1.RevocationNotFound {
+				t.Errorf("another caller gets %q: %v", result, err)
+			}
+			if _, err := whoAmI(t.Context(), as(t, cell, credential.Token)); err != nil {
+				t.Errorf("another caller ended it: %v", err)
+			}
+			if result, err := revoke(t.Context(), client, cell.Name, credential); err != nil || result != cellcastv1alpha1.RevocationRevoked {
+				t.Fatalf("its caller gets %q: %v", result, err)
+			}
+			t.Logf("refused %s after the revocation", refusedBy(t, cell, credential.Token, remembered))
+			if result, err := revoke(t.Context(), client, cell.Name, credential); err != nil || result != cellcastv1alpha1.RevocationNotFound {
+				t.Errorf("the second time its caller gets %q: %v", result, err)
+			}
+		})
+	}
+}
+
+func TestARevocationTellsNothingOfACellThatTheCallerMayNotReach(t *testing.T) {
+	require(t)
+	client := doors(t, revocable)["direct"]
+	nonce := &cellcastv1alpha1.Credential{Namespace: "revocable", RevocationNonce: "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+	_, foreign := revoke(t.Context(), client, "dev-eu", nonce)
+	_, unknown := revoke(t.Context(), client, "dev-xx", nonce)
+	if !apierrors.IsNotFound(foreign) || !apierrors.IsNotFound(unknown) {
+		t.Errorf("got %v and %v", foreign, unknown)
+	}
+	_, err := revoke(t.Context(), client, "prod-eu", &cellcastv1alpha1.Credential{Namespace: "revocable", RevocationNonce: "guess"})
+	refused(t, err, refusal.InvalidRequest, 400, "spec.revocationNonce")
+}
+
+// The agent ends it, though the hub is restarted meanwhile and knows nothing of
+// it any more.
+func TestAPlacementOfTwoMinutesIsDeadAfterTwoMinutes(t *testing.T) {
+	require(t)
+	if testing.Short() {
+		t.Skip("it takes two minutes")
+	}
+	t.Parallel() // when the others have ended, which need the hub
+	answer, err := place(t.Context(), doors(t, revocable)["direct"], ask("payments/api"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cell, credential := hub.Cell(answer.Status.Cell.Name), answer.Status.Credential
+	if err := hub.Hub.Server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Until(credential.RevokesAt.Add(-time.Second)))
+	if _, err := whoAmI(t.Context(), as(t, cell, credential.Token)); err != nil {
+		t.Errorf("a second before its end the cell says %v", err)
+	}
+	t.Logf("refused %s after it was due", refusedBy(t, cell, credential.Token, remembered))
+}
+
+// What the hub may do for revocable credentials is bounded on the cell, where a
+// compromised hub can't change it.
+func TestTheCellBoundsWhatTheHubMayMakeForARevocableCredential(t *testing.T) {
+	require(t)
+	cell := hub.Cell("prod-eu")
+	token, err := hub.Hub.Token(t.Context(), world.Namespace, world.HubServiceAccount, 10*time.Minute, cell.Audience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asHub := as(t, cell, token)
+	good := func() *corev1.Secret {
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:   fmt.Sprintf("cellcast-%064x", time.Now().UnixNano()),
+				Labels: map[string]string{"cellcast.io/revoke-after-seconds": "60"},
+			},
+			Type: corev1.SecretTypeOpaque,
+		}
+	}
+	for sentence, tt := range map[string]struct {
+		namespace string
+		change    func(*corev1.Secret)
+	}{
+		"a ServiceAccount's token, which would live for ever": {"revocable", func(s *corev1.Secret) {
+			s.Type = corev1.SecretTypeServiceAccountToken
+			s.Annotations = map[string]string{corev1.ServiceAccountNameKey: "deployer"}
+		}},
+		"data in it":            {"revocable", func(s *corev1.Secret) { s.Data = map[string][]byte{"a": []byte("b")} }},
+		"no label":              {"revocable", func(s *corev1.Secret) { s.Labels = nil }},
+		"a time that isn't one": {"revocable", func(s *corev1.Secret) { s.Labels["cellcast.io/revoke-after-seconds"] = "soon" }},
+		"a time without end":    {"revocable", func(s *corev1.Secret) { s.Labels["cellcast.io/revoke-after-seconds"] = "99999999" }},
+		"a finalizer":           {"revocable", func(s *corev1.Secret) { s.Finalizers = []string{"example.com/keep"} }},
+		"another name":          {"revocable", func(s *corev1.Secret) { s.Name = "registry-password" }},
+		"another namespace":     {"payments", func(*corev1.Secret) {}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			secret := good()
+			tt.change(secret)
+			if _, err := asHub.CoreV1().Secrets(tt.namespace).Create(t.Context(), secret, metav1.CreateOptions{}); !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	secret, err := asHub.CoreV1().Secrets("revocable").Create(t.Context(), good(), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("an empty, labelled Secret: %v", err)
+	}
+	if _, err := asHub.CoreV1().Secrets("revocable").Get(t.Context(), secret.Name, metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the hub may read Secrets: %v", err)
+	}
+	if err := asHub.CoreV1().Secrets("revocable").Delete(t.Context(), secret.Name, metav1.DeleteOptions{}); err != nil {
+		t.Errorf("the hub can't delete it: %v", err)
+	}
+}
+
+// A token of a revocable ServiceAccount that nothing ends must not be had.
+func TestARevocableServiceAccountHasNoUnboundToken(t *testing.T) {
+	require(t)
+	answer, err := place(t.Context(), doors(t, func(spec *registryv1alpha1.PlacementPolicySpec) {
+		revocable(spec)
+		spec.Credential.Revocable, spec.TokenTTL = false, nil
+	})["direct"], ask("payments/api"))
+	if err == nil {
+		t.Fatalf("it was issued, until %s", answer.Status.Credential.ExpirationTimestamp)
+	}
+	refused(t, err, refusal.MintFailed, 503, "may not create serviceaccounts/token")
+}
+
+// A dead agent ends nothing, so nothing is issued that it would have to end.
+func TestNothingRevocableIsIssuedWhereNoAgentEndsIt(t *testing.T) {
+	require(t)
+	client := doors(t, func(spec *registryv1alpha1.PlacementPolicySpec) {
+		revocable(spec)
+		spec.Credential.Namespace = "payments" // in which no agent ends credentials
+	})["direct"]
+	_, err := place(t.Context(), client, ask("payments/api"))
+	refused(t, err, refusal.MintFailed, 503, "--revocable-namespaces=payments")
+}
