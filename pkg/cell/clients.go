@@ -9,11 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/component-base/tracing"
 	"k8s.io/utils/clock"
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
@@ -122,7 +123,7 @@ func (c *Clients) build(cluster *registryv1alpha1.Cluster) (*Client, error) {
 	}
 	connection := newTransport(roots, c.options.Proxy)
 	hub := &http.Client{
-		Transport: tracing.WrapperFor(c.options.Tracing)(newBreaker(&identity{
+		Transport: c.traced(newBreaker(&identity{
 			next: connection, tokens: c.tokens, audience: cluster.Spec.Trust.Audience,
 			host: endpoint.Host, userAgent: "cellcast-hub/" + c.options.Version,
 		}, c.options.Clock, connection.CloseIdleConnections)),
@@ -140,4 +141,13 @@ func (c *Clients) build(cluster *registryv1alpha1.Cluster) (*Client, error) {
 	}
 	return &Client{name: cluster.Name, api: api, timeout: c.options.CallTimeout,
 		calls: make(chan struct{}, maxCalls), close: connection.CloseIdleConnections}, nil
+}
+
+// traced makes a span of each call and sends its traceparent to the cell. The
+// baggage of the caller's own trace stays here: it's words of the caller's
+// choice, which the cell would take for the hub's.
+func (c *Clients) traced(next http.RoundTripper) http.RoundTripper {
+	return otelhttp.NewTransport(next,
+		otelhttp.WithTracerProvider(c.options.Tracing),
+		otelhttp.WithPropagators(propagation.TraceContext{}))
 }

@@ -28,7 +28,10 @@ type Options struct {
 	CoreAPI        *genericoptions.CoreAPIOptions
 	Logs           *logsapi.LoggingConfiguration
 	LogLevel       logLevel
-	Hub            hub.Settings
+	// MaxInFlight and MaxMutatingInFlight add up to the seats that priority and
+	// fairness deals out. They are two numbers only where that is switched off.
+	MaxInFlight, MaxMutatingInFlight int
+	Hub                              hub.Settings
 }
 
 // NewOptions returns the defaults.
@@ -51,7 +54,10 @@ func NewOptions() *Options {
 		CoreAPI:        genericoptions.NewCoreAPIOptions(),
 		Logs:           logsapi.NewLoggingConfiguration(),
 		LogLevel:       levelInfo,
-		Hub:            hub.DefaultSettings(),
+
+		MaxInFlight: 400, MaxMutatingInFlight: 200, // as kube-apiserver
+
+		Hub: hub.DefaultSettings(),
 	}
 }
 
@@ -66,6 +72,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	o.Authentication.AddFlags(sections.FlagSet("hub cluster"))
 	o.Authorization.AddFlags(sections.FlagSet("hub cluster"))
 	o.Features.AddFlags(sections.FlagSet("serving"))
+	o.addFairnessFlags(sections.FlagSet("serving"))
 	o.Tracing.AddFlags(sections.FlagSet("tracing"))
 	o.Audit.AddFlags(sections.FlagSet("API audit log"))
 	logsapi.AddFlags(o.Logs, sections.FlagSet("logging"))
@@ -103,6 +110,13 @@ func (o *Options) addExternalFlags(fs *pflag.FlagSet) {
 		"The https URL at which the cells reach the external listener.")
 }
 
+func (o *Options) addFairnessFlags(fs *pflag.FlagSet) {
+	fs.IntVar(&o.MaxInFlight, "max-requests-inflight", o.MaxInFlight,
+		"With --max-mutating-requests-inflight: how many requests a replica serves at once. Priority and fairness deals out the sum; without it this many may read.")
+	fs.IntVar(&o.MaxMutatingInFlight, "max-mutating-requests-inflight", o.MaxMutatingInFlight,
+		"Added to --max-requests-inflight. Without priority and fairness this many may place and report.")
+}
+
 // Validate returns what is wrong with the flags.
 func (o *Options) Validate() []error {
 	var errs []error
@@ -131,6 +145,9 @@ func (o *Options) Validate() []error {
 		errs = append(errs, errors.New("--external-url must be the https URL, without userinfo, query or fragment, at which the cells reach --external-port"))
 	}
 	errs = append(errs, validateReplicas(s)...)
+	if o.MaxInFlight < 1 || o.MaxMutatingInFlight < 1 {
+		errs = append(errs, errors.New("--max-requests-inflight and --max-mutating-requests-inflight must be 1 at least: zero would lift the limit where priority and fairness is off"))
+	}
 	if o.Serving.BindPort == 0 {
 		errs = append(errs, errors.New("--secure-port is 0: the hub serves nothing without it"))
 	}
@@ -156,7 +173,7 @@ func (o *Options) Config() (*hub.Config, error) {
 	if err := o.Audit.ApplyTo(&g.Config); err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	if err := o.Tracing.ApplyTo(nil, &g.Config); err != nil {
+	if err := applyTracing(o.Tracing, config.Pod, &g.Config); err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
 	}
 	if err := o.CoreAPI.ApplyTo(g); err != nil {
@@ -165,6 +182,7 @@ func (o *Options) Config() (*hub.Config, error) {
 	if err := config.ConnectHubCluster(); err != nil {
 		return nil, err
 	}
+	g.MaxRequestsInFlight, g.MaxMutatingRequestsInFlight = o.MaxInFlight, o.MaxMutatingInFlight
 	if err := o.Features.ApplyTo(&g.Config, config.HubClient, g.SharedInformerFactory); err != nil {
 		return nil, fmt.Errorf("features: %w", err)
 	}

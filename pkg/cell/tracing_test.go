@@ -1,0 +1,59 @@
+package cell
+
+import (
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"go.opentelemetry.io/otel/baggage"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+)
+
+func TestACellIsToldOfTheTraceAndOfNothingElse(t *testing.T) {
+	var told http.Header
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		told = r.Header.Clone()
+		_, _ = io.WriteString(w, `{"keys":[]}`)
+	}))
+	defer server.Close()
+	spans := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+	client, err := NewClients(oneToken{}, Options{Tracing: provider}).For(&registryv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Spec: registryv1alpha1.ClusterSpec{
+			Endpoint: server.URL,
+			CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			Trust:    registryv1alpha1.ClusterTrust{Audience: "cellcast:cell:a"},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	brought, err := baggage.Parse("note=of-the-caller")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, mint := provider.Tracer("test").Start(baggage.ContextWithBaggage(t.Context(), brought), "mint")
+	if _, err := client.JWKS(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	ended := spans.Ended()
+	if len(ended) != 1 || ended[0].SpanKind() != trace.SpanKindClient || ended[0].Parent().SpanID() != mint.SpanContext().SpanID() {
+		t.Fatalf("want one span of the call, a child of mint's: %v", ended)
+	}
+	of := ended[0].SpanContext()
+	if want := "00-" + mint.SpanContext().TraceID().String() + "-" + of.SpanID().String() + "-01"; told.Get("Traceparent") != want {
+		t.Errorf("traceparent is %q, want %q", told.Get("Traceparent"), want)
+	}
+	if got := told.Get("Baggage"); got != "" {
+		t.Errorf("the caller's baggage reached the cell: %q", got)
+	}
+}

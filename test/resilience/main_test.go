@@ -1,0 +1,160 @@
+// Package resilience takes things away from a hub of several replicas while
+// pipelines ask it: a replica, the leader, a cell's API server, the hub's etcd.
+// What a pipeline sees of it, after the retries of its own client, is what
+// counts.
+//
+// One fleet serves all tests: three replicas behind a balancer, a store of the
+// hub's own, and three cells with an agent each. It takes the whole machine, so
+// nothing else should run beside it.
+package resilience
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+	"cellcast.io/cellcast/test/fleet"
+	"cellcast.io/cellcast/test/world"
+)
+
+// hub is the fleet of all tests; nil where no control plane is built.
+var hub *fleet.Fleet
+
+const (
+	// repositoryID is that of the pipelines, workload what they deploy.
+	repositoryID = "4711"
+	workload     = "payments/api"
+)
+
+func TestMain(m *testing.M) {
+	ctrllog.SetLogger(klog.Background())
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	err := world.HaveAssets()
+	if errors.Is(err, world.ErrNoAssets) && os.Getenv("CELLCAST_REQUIRE_WORLD") != "1" {
+		fmt.Println("skipping every resilience test that needs a fleet:", err)
+		return m.Run()
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	dir, err := os.MkdirTemp("", "cellcast-resilience-")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	if hub, err = start(ctx, dir); err != nil {
+		fmt.Printf("the fleet didn't start; its logs are in %s/logs\n%v\n", dir, err)
+		return 1
+	}
+	// An interrupt ends the fleet; no test could go on without it.
+	forget := context.AfterFunc(ctx, func() {
+		_ = hub.Stop()
+		os.Exit(1)
+	})
+	code := m.Run()
+	forget()
+	if err := hub.Stop(); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	if code != 0 {
+		fmt.Printf("the fleet's logs are kept in %s/logs\n", dir)
+		return code
+	}
+	_ = os.RemoveAll(dir)
+	return 0
+}
+
+// start starts the fleet, with a policy that lets the pipelines reach every cell.
+func start(ctx context.Context, dir string) (*fleet.Fleet, error) {
+	production := map[string]string{"env": "prod"}
+	f, err := fleet.Start(ctx, fleet.Options{
+		Dir:      dir,
+		Cells:    []world.CellOptions{{Name: "eu", Labels: production}, {Name: "us", Labels: production}, {Name: "ap", Labels: production}},
+		Replicas: 3, HubEtcd: true,
+		Mint:      []string{"payments/deployer"},
+		HubArgs:   []string{"--staleness-window=12s"},
+		AgentArgs: []string{"--interval=3s"},
+	})
+	if err != nil {
+		return f, err
+	}
+	policies := f.Admin.RegistryV1alpha1().PlacementPolicies()
+	row, err := policies.Create(ctx, &registryv1alpha1.PlacementPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "payments"},
+		Spec: registryv1alpha1.PlacementPolicySpec{
+			Subjects: []registryv1alpha1.PolicySubject{{
+				Issuer: f.CI.URL(),
+				Claims: map[string]registryv1alpha1.ClaimValue{"repository_id": repositoryID},
+			}},
+			ClusterSelector: metav1.LabelSelector{MatchLabels: production},
+			Credential:      registryv1alpha1.CredentialScope{Namespace: "payments", ServiceAccountName: "deployer"},
+		},
+	}, metav1.CreateOptions{})
+	if err == nil {
+		err = allowMetrics(ctx, f)
+	}
+	if err == nil {
+		err = f.Eventually(ctx, "the hub has read the policy", func(ctx context.Context) error {
+			now, err := policies.Get(ctx, row.Name, metav1.GetOptions{})
+			if err == nil && now.Status.ObservedGeneration != now.Generation {
+				err = errors.New("its status isn't there yet")
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return f, errors.Join(err, f.Stop())
+	}
+	return f, nil
+}
+
+// allowMetrics lets anyone read /metrics, as an operator does whose scraper
+// brings no identity that the direct door knows.
+func allowMetrics(ctx context.Context, f *fleet.Fleet) error {
+	admin, err := kubernetes.NewForConfig(f.Hub.Admin.Config())
+	if err != nil {
+		return err
+	}
+	meta := metav1.ObjectMeta{Name: "test-metrics"}
+	_, err = admin.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
+		ObjectMeta: meta,
+		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	_, err = admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:unauthenticated"}},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+func require(t *testing.T) {
+	t.Helper()
+	if hub == nil {
+		t.Skip("no control plane is built: run make kube")
+	}
+}
+
+func eventually(t *testing.T, what string, check func(context.Context) error) {
+	t.Helper()
+	if err := hub.Eventually(t.Context(), what, check); err != nil {
+		t.Fatal(err)
+	}
+}
