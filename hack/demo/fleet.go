@@ -80,18 +80,20 @@ func furnish(ctx context.Context, w *world.World) error {
 		if err := fill(ctx, cell, cells[i].cores); err != nil {
 			return err
 		}
-		if err := cell.Install(ctx, "payments/deployer", "web/deployer"); err != nil {
+		if err := cell.InstallAccess(ctx, world.Access{
+			Mint: []string{"payments/deployer", "web/deployer", "jobs/deployer"}, Revocable: []string{"jobs"},
+		}); err != nil {
 			return err
 		}
-		for _, namespace := range []string{"payments", "web"} {
-			if err := allow(ctx, cell, namespace); err != nil {
+		for namespace, accounts := range map[string][]string{"payments": {"payments", "jobs"}, "web": {"web"}} {
+			if err := allow(ctx, cell, namespace, accounts); err != nil {
 				return err
 			}
 		}
 		if _, err := client.RegistryV1alpha1().Clusters().Create(ctx, cell.Cluster(), metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("registering %s: %w", cell.Name, err)
 		}
-		if err := cell.StartAgent(ctx, w.Hub.Server); err != nil {
+		if err := cell.StartAgent(ctx, w.Hub.Server, world.RevocableFlag([]string{"jobs"})); err != nil {
 			return err
 		}
 	}
@@ -124,7 +126,8 @@ func fill(ctx context.Context, cell *world.Cell, cores int) error {
 }
 
 // policies are who may reach what: the payments repository the production
-// cells, the hub's own developers the development ones.
+// cells, with a credential that ends with the job for payments/migrate, and the
+// hub's own developers the development ones.
 func policies() []*registryv1alpha1.PlacementPolicy {
 	return []*registryv1alpha1.PlacementPolicy{
 		{
@@ -137,6 +140,20 @@ func policies() []*registryv1alpha1.PlacementPolicy {
 				Workloads:       []string{"payments/*"},
 				ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
 				Credential:      registryv1alpha1.CredentialScope{Namespace: "payments", ServiceAccountName: "deployer"},
+			},
+		},
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "payments-jobs"},
+			Spec: registryv1alpha1.PlacementPolicySpec{
+				Subjects: []registryv1alpha1.PolicySubject{{
+					Issuer:  issuerURL(),
+					Subject: "repo:acme/payments:ref:refs/heads/main",
+					Claims:  map[string]registryv1alpha1.ClaimValue{"repository_id": paymentsID, "ref": "refs/heads/main"},
+				}},
+				Workloads:       []string{"payments/migrate"},
+				ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
+				TokenTTL:        &registryv1alpha1.TokenTTL{Default: &metav1.Duration{Duration: 2 * time.Minute}, Max: &metav1.Duration{Duration: 5 * time.Minute}},
+				Credential:      registryv1alpha1.CredentialScope{Namespace: "jobs", ServiceAccountName: "deployer", Revocable: true},
 			},
 		},
 		{

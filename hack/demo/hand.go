@@ -65,8 +65,9 @@ func link(from, to string) error {
 	return write(to, content)
 }
 
-// allow lets deployer deploy in the namespace of the cell.
-func allow(ctx context.Context, cell *world.Cell, namespace string) error {
+// allow lets the ServiceAccounts deployer of these namespaces deploy in the
+// namespace of the cell.
+func allow(ctx context.Context, cell *world.Cell, namespace string, accounts []string) error {
 	client, err := kubernetes.NewForConfig(cell.Admin.Config())
 	if err != nil {
 		return err
@@ -82,10 +83,14 @@ func allow(ctx context.Context, cell *world.Cell, namespace string) error {
 	if _, err := client.RbacV1().Roles(namespace).Create(ctx, role, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("role of deployer in %s on %s: %w", namespace, cell.Name, err)
 	}
+	var deployers []rbacv1.Subject
+	for _, account := range accounts {
+		deployers = append(deployers, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account, Name: "deployer"})
+	}
 	_, err = client.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "deployer"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "deployer"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "deployer"}},
+		Subjects:   deployers,
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("binding of deployer in %s on %s: %w", namespace, cell.Name, err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -36,14 +37,20 @@ func issue(ctx context.Context, dir string) error {
 		return err
 	}
 	for {
-		token, err := i.Sign(issuer.CIClaims(issuer.Run{
+		claims := issuer.CIClaims(issuer.Run{
 			Repository: "acme/payments", RepositoryID: paymentsID,
 			Owner: "acme", OwnerID: "4711", Ref: "refs/heads/main", Audience: audience,
-		}), issuer.Signing{})
+		})
+		token, err := i.Sign(claims, issuer.Signing{})
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(write("pipeline.token", []byte(token)), write("issuer.url", []byte(i.URL()))); err != nil {
+		claims["iss"] = i.URL()
+		payload, err := json.Marshal(claims)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(write("claims.json", payload), write("pipeline.token", []byte(token)), write("issuer.url", []byte(i.URL()))); err != nil {
 			return err
 		}
 		select {

@@ -55,6 +55,21 @@ func script() []step {
 			says: []string{"Unauthorized"},
 		},
 		{
+			title: "A job gets its credential by a command that ends it: revoked when the command ends, dead in two minutes whatever happens.",
+			command: "cellcast exec --workload payments/migrate -- " +
+				"sh -c 'kubectl auth whoami && kubectl -n payments get deployments'",
+			says:  []string{"it ends with the command", "system:serviceaccount:jobs:deployer"},
+			lacks: []string{"eyJ"},
+		},
+		{
+			title: "Revoked means dead, also for whoever kept a copy.",
+			command: "cellcast place payments/migrate --write-kubeconfig .demo/job.kubeconfig && " +
+				"cp .demo/job.kubeconfig .demo/kept.kubeconfig && cellcast revoke .demo/job.kubeconfig && " +
+				"kubectl --kubeconfig .demo/kept.kubeconfig auth whoami",
+			exit: 1,
+			says: []string{"Unauthorized"},
+		},
+		{
 			title:   "A workload that no policy covers is refused. Exit status 3: refused, and it stays refused.",
 			command: "cellcast place billing/api",
 			exit:    3,
@@ -92,6 +107,12 @@ func script() []step {
 			title:   "The operator takes prod-eu back.",
 			command: `kubectl --kubeconfig .demo/hub.kubeconfig patch cluster prod-eu --type merge -p '{"spec":{"state":"LIVE"}}'`,
 			says:    []string{"patched"},
+		},
+		{
+			title: "Before a policy ships, a pull request can ask what it does: which one governs a job, and why not the others.",
+			command: "kubectl --kubeconfig .demo/hub.kubeconfig get placementpolicies -o yaml | " +
+				"cellcast policy test -f /dev/stdin --claims .demo/claims.json --workload payments/migrate --expect payments-jobs",
+			says: []string{"payments-jobs", "payments-prod", "developers"},
 		},
 	}
 }
@@ -171,5 +192,6 @@ func environment() ([]string, error) {
 		"CELLCAST_HUB="+string(hub),
 		"CELLCAST_HUB_CA="+filepath.Join(folder, "hub-ca.pem"),
 		"CELLCAST_TOKEN_FILE="+filepath.Join(folder, "pipeline.token"),
+		"CELLCAST_CACHE_DIR="+filepath.Join(folder, "cache"),
 	), nil
 }

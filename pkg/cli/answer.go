@@ -69,7 +69,7 @@ func answered(asked *requestError, now time.Time) (report, bool) {
 	switch s.Code {
 	case http.StatusUnauthorized:
 		if direct {
-			return report{exit: exitRefused, says: "the hub didn't accept the token in " + asked.at.TokenFile,
+			return report{exit: exitRefused, says: "the hub didn't accept " + asked.at.TokenSource,
 				next: tokenSays(asked.at.Claims, now)}, true
 		}
 		return report{exit: exitRefused, says: "the hub's API server didn't accept the credentials of the kubeconfig",

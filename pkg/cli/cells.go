@@ -52,7 +52,7 @@ func (e Env) cellsCommand(program string) *cobra.Command {
 }
 
 func (e Env) cells(ctx context.Context, o *cellsOptions, args []string) error {
-	hub, err := e.openHub(o.door, o.timeout)
+	hub, err := e.openHub(ctx, o.door, o.timeout)
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ func (e Env) credential(ctx context.Context, o *credentialOptions) error {
 	if err != nil {
 		return err
 	}
-	hub, err := e.openHub(o.door, o.timeout)
+	hub, err := e.openHub(ctx, o.door, o.timeout)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func (e Env) credentialKubeconfigCommand(program string) *cobra.Command {
 
 // credentialKubeconfig asks where the cell is, which mints nothing.
 func (e Env) credentialKubeconfig(ctx context.Context, o *credentialOptions, namespace string, args []string) error {
-	hub, err := e.openHub(o.door, o.timeout)
+	hub, err := e.openHub(ctx, o.door, o.timeout)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (e Env) place(ctx context.Context, o *placeOptions) error {
 			return err
 		}
 	}
-	hub, err := e.openHub(o.door, o.timeout)
+	hub, err := e.openHub(ctx, o.door, o.timeout)
 	if err != nil {
 		return errors.Join(err, e.abandon(file, o.writeKubeconfig))
 	}

@@ -133,7 +133,7 @@ func (e Env) exec(ctx context.Context, o *execOptions) error {
 
 // placeFor asks for a cell and a credential.
 func (e Env) placeFor(ctx context.Context, o *execOptions, spec cellcastv1alpha1.PlacementSpec) (*cellcastv1alpha1.Placement, error) {
-	hub, err := e.openHub(o.door, o.timeout)
+	hub, err := e.openHub(ctx, o.door, o.timeout)
 	if err != nil {
 		return nil, err
 	}

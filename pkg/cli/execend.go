@@ -49,7 +49,7 @@ func (e Env) handBack(ctx context.Context, o *execOptions, answer *cellcastv1alp
 
 // revokeAt goes to the hub anew: the caller's own token may have ended since.
 func (e Env) revokeAt(ctx context.Context, o *execOptions, s cellcastv1alpha1.PlacementStatus) error {
-	hub, err := e.openHub(o.door, revokeTimeout)
+	hub, err := e.openHub(ctx, o.door, revokeTimeout)
 	if err != nil {
 		return err
 	}

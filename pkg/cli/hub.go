@@ -31,8 +31,8 @@ type hub struct {
 }
 
 // openHub goes through the door that the flags name.
-func (e Env) openHub(flags door.Flags, timeout time.Duration) (*hub, error) {
-	at, err := flags.Open(e.Getenv)
+func (e Env) openHub(ctx context.Context, flags door.Flags, timeout time.Duration) (*hub, error) {
+	at, err := flags.Open(ctx, e.Getenv)
 	if err != nil {
 		return nil, err
 	}

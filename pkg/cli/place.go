@@ -62,7 +62,7 @@ func (e Env) placeCommand(program string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "place WORKLOAD",
 		Short: "Ask which cell a workload goes to, and for a credential to deploy it there",
-		Long:  placeHelp + exitCodes,
+		Long:  placeHelp + door.SourceHelp + "\n" + exitCodes,
 		Example: fmt.Sprintf(`  # Which cell would it be, and why not the others?
   %[1]s payments/api --explain
 

@@ -87,7 +87,7 @@ func (e Env) callerOf(o *policyTestOptions) (policy.Caller, error) {
 
 // testAtHub asks the hub, as the caller.
 func (e Env) testAtHub(ctx context.Context, o *policyTestOptions) error {
-	hub, err := e.openHub(o.door, o.timeout)
+	hub, err := e.openHub(ctx, o.door, o.timeout)
 	if err != nil {
 		return err
 	}

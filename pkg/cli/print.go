@@ -22,7 +22,10 @@ func (e Env) printPlacement(o *placeOptions, answer *cellcastv1alpha1.Placement)
 	switch {
 	case o.writeKubeconfig != "":
 		e.say("Wrote %s with a credential for %s until %s: kubectl --kubeconfig %[1]s",
-			o.writeKubeconfig, printable(s.Cell.Name), s.Credential.ExpirationTimestamp.UTC().Format(time.RFC3339))
+			o.writeKubeconfig, printable(s.Cell.Name), clock(endOf(*s.Credential)))
+		if s.Credential.RevokesAt != nil {
+			e.say("It ends before that with: cellcast revoke %s", o.writeKubeconfig)
+		}
 	case o.dryRun == "server":
 		e.say("Dry run: no credential was minted.")
 	case !o.format.whole():
@@ -55,7 +58,7 @@ func (e Env) placementRow(s cellcastv1alpha1.PlacementStatus) []string {
 	row := []string{s.Cell.Name, s.Policy, "", "", "", string(s.Source), string(s.Confidence)}
 	if c := s.Credential; c != nil {
 		row[2], row[3] = c.Namespace, c.ServiceAccountName
-		row[4] = age(c.ExpirationTimestamp.Sub(e.Now()))
+		row[4] = age(endOf(*c).Sub(e.Now()))
 	}
 	return row
 }

@@ -102,7 +102,7 @@ func (e Env) revoke(ctx context.Context, o *revokeOptions, command string) error
 	if err != nil {
 		return err
 	}
-	hub, err := e.openHub(o.door, o.timeout)
+	hub, err := e.openHub(ctx, o.door, o.timeout)
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,10 @@ import (
 )
 
 // A trace of a placement shows authenticate, filter, score and mint, and goes
-// on at the cell. The API server begins it after authentication, so that only
-// who is known can have traces written; what came before is added to it here,
-// with the times that were noted.
+// on at the cell. The API server begins it after authentication, for who is
+// known; of who isn't, it writes no more than a lone span, "authentication". What
+// came before is added to the trace here, with the times that were noted. The
+// span is under the API server's last one, though it came before that.
 
 // noted is when the authentication of one request began and ended.
 type noted struct{ began, ended time.Time }

@@ -55,8 +55,6 @@ type Door struct {
 	// TokenSource is where the direct door's token came from, as part of a
 	// sentence, such as "the token in oidc.jwt" or "the token of GitHub Actions".
 	TokenSource string
-	// TokenFile is the file that it came from, if it did.
-	TokenFile string
 	// Claims is what that token says of itself. Nobody has verified it: it's
 	// for telling the caller why the hub may not have accepted it.
 	Claims Claims
@@ -90,16 +88,11 @@ type UsageError struct{ Message string }
 // Error is the message.
 func (e *UsageError) Error() string { return e.Message }
 
-// Open is OpenContext without a context.
-func (f Flags) Open(getenv func(string) string) (Door, error) {
-	return f.OpenContext(context.Background(), getenv)
-}
-
-// OpenContext returns the door that the flags name or, where they name none,
+// Open returns the door that the flags name or, where they name none,
 // the environment: the direct one where CELLCAST_HUB is set, else the
 // kubeconfig. The token of the direct one may be asked of the CI platform, for
 // which there are ten seconds.
-func (f Flags) OpenContext(ctx context.Context, getenv func(string) string) (Door, error) {
+func (f Flags) Open(ctx context.Context, getenv func(string) string) (Door, error) {
 	return f.open(ctx, job{getenv: getenv})
 }
 
@@ -155,7 +148,7 @@ func (f Flags) openDirect(ctx context.Context, j job) (Door, error) {
 		return Door{}, err
 	}
 	config.BearerToken = token.Reveal()
-	return Door{Kind: Direct, Config: config, TokenSource: from.phrase, TokenFile: from.file, Claims: token.Claims()}, nil
+	return Door{Kind: Direct, Config: config, TokenSource: from.phrase, Claims: token.Claims()}, nil
 }
 
 func readCA(path string) ([]byte, error) {

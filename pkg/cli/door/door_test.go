@@ -52,7 +52,7 @@ func TestWhichDoorIsOpened(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("KUBECONFIG", test.env["KUBECONFIG"]) // read by client-go itself
-			door, err := test.flags.Open(func(key string) string { return test.env[key] })
+			door, err := test.flags.Open(t.Context(), func(key string) string { return test.env[key] })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,24 +62,22 @@ func TestWhichDoorIsOpened(t *testing.T) {
 			if door.Config.Insecure {
 				t.Error("the hub's certificate isn't checked")
 			}
-			if door.Kind == Direct && door.Config.BearerToken != door.token(t) {
-				t.Errorf("the token isn't that of %s", door.TokenFile)
+			if test.kind == Aggregated {
+				return
 			}
-			if want := "the token in " + door.TokenFile; door.Kind == Direct && door.TokenSource != want {
-				t.Errorf("the token is called %q, want %q", door.TokenSource, want)
+			path, named := strings.CutPrefix(door.TokenSource, "the token in ")
+			if want := first(test.flags.TokenFile, test.env[EnvTokenFile]); !named || path != want {
+				t.Errorf("the token is called %q, want that in %s", door.TokenSource, want)
+			}
+			token, err := readToken(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if door.Config.BearerToken != token.Reveal() {
+				t.Errorf("the token isn't that of %s", path)
 			}
 		})
 	}
-}
-
-// token is what is in the door's token file.
-func (d Door) token(t *testing.T) string {
-	t.Helper()
-	token, err := readToken(d.TokenFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return token.Reveal()
 }
 
 func TestDoorsThatStayShut(t *testing.T) {
@@ -127,7 +125,7 @@ func TestDoorsThatStayShut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("KUBECONFIG", "/dev/null")
-			_, err := test.flags.Open(func(string) string { return "" })
+			_, err := test.flags.Open(t.Context(), func(string) string { return "" })
 			if err == nil || err.Error() != test.want {
 				t.Fatalf("got  %v\nwant %s", err, test.want)
 			}

@@ -51,9 +51,9 @@ func TestTokenOfGitHubActions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if door.Kind != Direct || door.Config.BearerToken != token || door.TokenSource != "the token of GitHub Actions" || door.TokenFile != "" ||
+			if door.Kind != Direct || door.Config.BearerToken != token || door.TokenSource != "the token of GitHub Actions" ||
 				door.Claims.Issuer != "https://token.actions.githubusercontent.com" {
-				t.Errorf("kind %s, source %q, file %q, issuer %q, the right token: %v", door.Kind, door.TokenSource, door.TokenFile, door.Claims.Issuer, door.Config.BearerToken == token)
+				t.Errorf("kind %s, source %q, issuer %q, the right token: %v", door.Kind, door.TokenSource, door.Claims.Issuer, door.Config.BearerToken == token)
 			}
 			if got := asked.URL.Query()["audience"]; len(got) != 1 || got[0] != test.want {
 				t.Errorf("asked for audience %q, want %q", got, test.want)

@@ -40,9 +40,7 @@ type job struct {
 type source struct {
 	// phrase names it in a sentence.
 	phrase string
-	// file is its path, if it's a file.
-	file string
-	read func(context.Context) (Token, error)
+	read   func(context.Context) (Token, error)
 }
 
 // source chooses where the token comes from, in the order of SourceHelp, and
@@ -86,7 +84,6 @@ const nothingGiven = "--hub needs the job's OIDC token, and there is none. Give 
 func fromFile(path string) source {
 	return source{
 		phrase: "the token in " + path,
-		file:   path,
 		read:   func(context.Context) (Token, error) { return readToken(path) },
 	}
 }

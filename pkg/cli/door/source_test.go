@@ -88,7 +88,7 @@ func TestTokenSourcesThatAreRefused(t *testing.T) {
 func TestTokenInAVariable(t *testing.T) {
 	good := jwt(`{"iss":"https://gitlab.example.com"}`)
 	env := environment(map[string]string{"GOOD": good + "\n", "BAD": "s3cret", EnvHub: "https://hub.example.com"})
-	door, err := Flags{TokenEnv: "GOOD"}.Open(func(key string) string {
+	door, err := Flags{TokenEnv: "GOOD"}.Open(t.Context(), func(key string) string {
 		if key == EnvHub {
 			return ""
 		}
@@ -97,18 +97,18 @@ func TestTokenInAVariable(t *testing.T) {
 	if err == nil {
 		t.Errorf("without a hub the variable is taken: %+v", door.TokenSource)
 	}
-	door, err = Flags{Hub: "https://hub.example.com", TokenEnv: "GOOD"}.Open(env)
+	door, err = Flags{Hub: "https://hub.example.com", TokenEnv: "GOOD"}.Open(t.Context(), env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if door.Config.BearerToken != good || door.TokenSource != "the token in $GOOD" || door.TokenFile != "" || door.Claims.Issuer != "https://gitlab.example.com" {
-		t.Errorf("source %q, file %q, issuer %q, the right token: %v", door.TokenSource, door.TokenFile, door.Claims.Issuer, door.Config.BearerToken == good)
+	if door.Config.BearerToken != good || door.TokenSource != "the token in $GOOD" || door.Claims.Issuer != "https://gitlab.example.com" {
+		t.Errorf("source %q, issuer %q, the right token: %v", door.TokenSource, door.Claims.Issuer, door.Config.BearerToken == good)
 	}
 	for name, want := range map[string]string{
 		"BAD":   "the variable BAD holds no JWT: expected are three base64url parts with dots between",
 		"UNSET": "the variable UNSET, where the job's OIDC token should be, is empty or unset",
 	} {
-		if _, err := (Flags{Hub: "https://hub.example.com", TokenEnv: name}).Open(env); err == nil || err.Error() != want {
+		if _, err := (Flags{Hub: "https://hub.example.com", TokenEnv: name}).Open(t.Context(), env); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", name, err, want)
 		}
 	}
