@@ -1462,7 +1462,7 @@ func schema_cellcast_apis_registry_v1alpha1_CredentialScope(ref common.Reference
 					},
 					"revocable": {
 						SchemaProps: spec.SchemaProps{
-							Description: "revocable binds each credential to an empty Secret beside the ServiceAccount, which the cell's agent deletes when the placement's ttl is over: then the token is dead, though Kubernetes issued it for ten minutes at least. So the ttl may be as short as one minute, and the caller can end the credential at once. The namespace must hold nothing but revocable ServiceAccounts; cellcast register cell --revocable prints what it needs.",
+							Description: "revocable binds each credential to an empty Secret beside the ServiceAccount, which the cell's agent deletes when the placement's ttl is over: then the token is dead, though Kubernetes issued it for ten minutes at least. So the ttl may be as short as one minute, and the caller can end the credential at once. The namespace must hold nothing but revocable ServiceAccounts; cellcast register cell --revocable prints what it needs. It goes without audiences: only the cell's API server notices the end.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

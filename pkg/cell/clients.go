@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,9 @@ type Options struct {
 	// the environment unless http.ProxyFromEnvironment is given here. TLS goes
 	// through a proxy, so it sees no token.
 	Proxy func(*http.Request) (*url.URL, error)
+	// Reserved are audiences that no cell may have, whatever its row says: what the
+	// hub shows to a cell would be good elsewhere.
+	Reserved []string
 	// CallTimeout bounds one call, connecting included. Zero means ten seconds.
 	CallTimeout time.Duration
 	// Tracing makes a span of each call and tells the cell of it. Nil means none.
@@ -120,6 +124,9 @@ func (c *Clients) build(cluster *registryv1alpha1.Cluster) (*Client, error) {
 	}
 	if cluster.Spec.Trust.Audience == "" {
 		return nil, fmt.Errorf("spec.trust.audience: is empty")
+	}
+	if slices.Contains(c.options.Reserved, cluster.Spec.Trust.Audience) {
+		return nil, fmt.Errorf("spec.trust.audience: is one that the hub itself accepts")
 	}
 	connection := newTransport(roots, c.options.Proxy)
 	hub := &http.Client{

@@ -146,6 +146,9 @@ func (s *seldom) get(ctx context.Context) (string, error) {
 	if s.failure != nil && s.clock.Now().Before(s.retryAt) {
 		return "", s.failure
 	}
+	// Whoever asks first may hang up, and so must not decide for the others.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.pause)
+	defer cancel()
 	var answer string
 	answer, s.failure = s.ask(ctx)
 	s.retryAt = s.clock.Now().Add(s.pause)

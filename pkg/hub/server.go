@@ -110,7 +110,10 @@ func (c Completed) newClients() (*cell.Clients, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cell.NewClients(tokens, cell.Options{Version: version.Get().GitVersion, Tracing: c.Generic.TracerProvider}), nil
+	return cell.NewClients(tokens, cell.Options{
+		Version: version.Get().GitVersion, Tracing: c.Generic.TracerProvider,
+		Reserved: []string{caller.PeerAudience, c.ReporterAudience},
+	}), nil
 }
 
 // Run serves until ctx is done, or until a part of the hub can't go on. Either

@@ -28,6 +28,9 @@ func mintBound(ctx context.Context, now time.Time, cell Cell, ask Ask) (Credenti
 		return Credential{}, refuseBinding(cell.Name(), ask, err)
 	}
 	credential, err := mint(ctx, now, cell, ask, bound)
+	if made := bound.CreationTimestamp.Time; err == nil && (made.After(now.Add(Skew)) || made.Before(now.Add(-Skew))) {
+		err = refusal.New(refusal.MintFailed, "cell %s made the Secret of a revocable credential at %s by its own clock: set the cell's clock", cell.Name(), stamp(made))
+	}
 	if err != nil {
 		Discard(ctx, cell, ask)
 		return Credential{}, err
@@ -58,10 +61,12 @@ func Revoke(ctx context.Context, cell Cell, namespace, name string) (found bool,
 	switch err := cell.DeleteSecret(ctx, namespace, name); {
 	case err == nil:
 		return true, nil
-	case failure.Of(err) == failure.NotFound:
+	case failure.Of(err) == failure.NotFound, failure.Of(err) == failure.Forbidden:
+		// Where the hub may not delete Secrets it can't have made one, and which
+		// namespaces those are is nobody's business.
 		return false, nil
 	default:
-		return false, refuseRevocation(cell.Name(), namespace, err)
+		return false, refuseRevocation(cell.Name(), err)
 	}
 }
 
@@ -69,7 +74,7 @@ func Revoke(ctx context.Context, cell Cell, namespace, name string) (found bool,
 func refuseBinding(cell string, ask Ask, err error) *refusal.Refusal {
 	switch failure.Of(err) {
 	case failure.Forbidden:
-		return failed(err, "the hub may not create Secrets in namespace %s of cell %s, which a revocable credential needs: apply what `cellcast register cell %s --revocable %s` prints", ask.Namespace, cell, cell, ask.Namespace)
+		return failed(err, "the hub may not create a Secret in namespace %s of cell %s, which a revocable credential needs: apply what `cellcast register cell %s --revocable %s` prints, or see whether the namespace's quota is used up", ask.Namespace, cell, cell, ask.Namespace)
 	case failure.NotFound:
 		return failed(err, "there is no namespace %s on cell %s: create it, or correct spec.credential of the policy", ask.Namespace, cell)
 	case failure.Rejected:
@@ -80,13 +85,9 @@ func refuseBinding(cell string, ask Ask, err error) *refusal.Refusal {
 }
 
 // refuseRevocation says why a credential couldn't be ended.
-func refuseRevocation(cell, namespace string, err error) *refusal.Refusal {
-	switch kind := failure.Of(err); {
-	case kind == failure.Forbidden:
-		return failed(err, "the hub may not delete Secrets in namespace %s of cell %s: apply what `cellcast register cell %s --revocable %s` prints; the credential ends by itself", namespace, cell, cell, namespace)
-	case kind.MayClear():
+func refuseRevocation(cell string, err error) *refusal.Refusal {
+	if failure.Of(err).MayClear() {
 		return unavailable(err, "cell %s can't be asked to end the credential now; its agent ends it when its time is over", cell)
-	default:
-		return failed(err, "cell %s didn't end the credential; its agent ends it when its time is over", cell)
 	}
+	return failed(err, "cell %s didn't end the credential; its agent ends it when its time is over", cell)
 }

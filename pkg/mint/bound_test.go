@@ -69,9 +69,11 @@ func TestAMintThatFailsLeavesNoSecret(t *testing.T) {
 		want    string
 	}{
 		"no Role for Secrets": {func(*celltest.Cell) {},
-			"MintFailed: the hub may not create Secrets in namespace payments of cell fra-1, which a revocable credential needs: apply what `cellcast register cell fra-1 --revocable payments` prints"},
+			"MintFailed: the hub may not create a Secret in namespace payments of cell fra-1, which a revocable credential needs: apply what `cellcast register cell fra-1 --revocable payments` prints, or see whether the namespace's quota is used up"},
 		"a token that isn't bound": {func(c *celltest.Cell) { c.AllowRevocation("payments"); c.Unbind(true) },
 			"MintFailed: cell fra-1 issued a token for payments/deployer that can't be revoked; it was thrown away"},
+		"a cell whose clock is an hour ahead": {func(c *celltest.Cell) { c.AllowRevocation("payments"); c.StampSecrets(time.Hour) },
+			"MintFailed: cell fra-1 made the Secret of a revocable credential at "},
 		"a token of someone else": {func(c *celltest.Cell) {
 			c.AllowRevocation("payments")
 			c.Tamper(func(claims *celltest.Claims) { claims.Subject = celltest.HubSubject })
@@ -81,7 +83,7 @@ func TestAMintThatFailsLeavesNoSecret(t *testing.T) {
 			api, client := bindable(t)
 			tt.prepare(api)
 			_, err := mint.Mint(t.Context(), time.Now(), client, bound(time.Minute))
-			if err == nil || err.Error() != tt.want {
+			if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 				t.Errorf("got  %v\nwant %s", err, tt.want)
 			}
 			if left := api.Secrets(); len(left) != 0 {
@@ -115,9 +117,8 @@ func TestRevokeTellsWhetherThereWasSomething(t *testing.T) {
 		}
 		return found, ""
 	}
-	const forbidden = "MintFailed: the hub may not delete Secrets in namespace payments of cell fra-1: apply what `cellcast register cell fra-1 --revocable payments` prints; the credential ends by itself"
-	if _, got := revoke(); got != forbidden {
-		t.Errorf("without a Role:\ngot  %s\nwant %s", got, forbidden)
+	if found, got := revoke(); found || got != "" {
+		t.Errorf("without a Role: %t, %s", found, got)
 	}
 	api.AllowRevocation("payments")
 	if _, err := mint.Mint(t.Context(), time.Now(), client, bound(time.Minute)); err != nil {

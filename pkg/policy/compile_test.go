@@ -82,6 +82,10 @@ credential: {namespace: ns, serviceAccountName: s}`, []string{
 			`spec.credential.namespaceExpression: Invalid value: "groups": yields list(string); write it so that it yields string`}},
 		"a ServiceAccount that would change the path of the request": {anyone + "clusterSelector: {}\ncredential: {namespace: ns, serviceAccountName: ../pods/x}", []string{
 			`spec.credential.serviceAccountName: Invalid value: "../pods/x": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`}},
+		"a revocable credential for somebody else than the cell": {anyone + "clusterSelector: {}\ncredential: {namespace: ns, serviceAccountName: s, revocable: true, audiences: [vault]}", []string{
+			`spec.credential.audiences: Forbidden: a revocable credential is for the cell's API server alone: whoever else accepts a token doesn't notice that it was revoked; leave audiences out, or revocable`}},
+		"a revocable life under a minute": {anyone + "tokenTTL: {max: 59s}\nclusterSelector: {}\ncredential: {namespace: ns, serviceAccountName: s, revocable: true}", []string{
+			`spec.tokenTTL.max: Invalid value: "59s": must be at least 1m0s, in which an agent can still be trusted to end a credential`}},
 		"an empty audience": {anyone + "clusterSelector: {}\ncredential: {namespace: ns, serviceAccountName: s, audiences: [x, '']}", []string{
 			`spec.credential.audiences[1]: Required value: write the name, or leave the entry out`}},
 

@@ -80,6 +80,10 @@ func (c *Compiler) setScope(p *Policy, in *registry.CredentialScope, path *field
 	p.scope.ServiceAccountName = in.ServiceAccountName
 	p.scope.Audiences = slices.Clone(in.Audiences)
 	p.scope.Revocable = in.Revocable
+	if in.Revocable && len(in.Audiences) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("audiences"),
+			"a revocable credential is for the cell's API server alone: whoever else accepts a token doesn't notice that it was revoked; leave audiences out, or revocable"))
+	}
 	return errs
 }
 

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -89,6 +90,32 @@ func TestTheCallerEndsItsCredentialAndNobodyElseCan(t *testing.T) {
 				t.Errorf("the second time its caller gets %q: %v", result, err)
 			}
 		})
+	}
+}
+
+// Whoever may no longer deploy must still be able to hand back.
+func TestACredentialCanBeRevokedWhenThePolicyIsGone(t *testing.T) {
+	require(t)
+	client, name := pipeline(t, unique(t)), unique(t)
+	var answer *cellcastv1alpha1.Placement
+	t.Run("placed under a policy that ends with this", func(t *testing.T) {
+		policy(t, name, revocable)
+		var err error
+		if answer, err = place(t.Context(), client, ask("payments/api")); err != nil {
+			t.Fatal(err)
+		}
+	})
+	eventually(t, "the hub knows that the policy is gone", func(ctx context.Context) error {
+		if _, err := place(ctx, client, ask("payments/api")); err == nil {
+			return errors.New("it places still")
+		}
+		return nil
+	})
+	if result, err := revoke(t.Context(), client, answer.Status.Cell.Name, answer.Status.Credential); err != nil || result != cellcastv1alpha1.RevocationRevoked {
+		t.Errorf("got %q: %v", result, err)
+	}
+	if _, err := revoke(t.Context(), client, answer.Status.Cell.Name, answer.Status.Credential); !apierrors.IsNotFound(err) {
+		t.Errorf("the second time, when it reaches no cell any more: %v", err)
 	}
 }
 

@@ -207,6 +207,7 @@ type TokenTTL struct {
 // ServiceAccount on the chosen cell, and the cell's own RBAC says the rest.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.namespace) != has(self.namespaceExpression)",message="exactly one of namespace and namespaceExpression must be set"
+// +kubebuilder:validation:XValidation:rule="!(has(self.revocable) && self.revocable && has(self.audiences) && size(self.audiences) > 0)",message="a revocable credential is for the cell's API server alone: whoever else accepts a token doesn't notice that it was revoked; leave out audiences or revocable"
 type CredentialScope struct {
 	// namespace is the namespace of the ServiceAccount on the cell.
 	// +optional
@@ -245,6 +246,7 @@ type CredentialScope struct {
 	// at least. So the ttl may be as short as one minute, and the caller can end
 	// the credential at once. The namespace must hold nothing but revocable
 	// ServiceAccounts; cellcast register cell --revocable prints what it needs.
+	// It goes without audiences: only the cell's API server notices the end.
 	// +optional
 	Revocable bool `json:"revocable,omitempty"`
 }

@@ -40,6 +40,7 @@ type Cell struct {
 	revocable map[string]bool // the namespaces in which RBAC lets the hub create and delete Secrets
 	secrets   map[string]corev1.Secret
 	unbound   bool
+	ahead     time.Duration
 	distrusts bool
 	down      bool
 	hung      chan struct{}
@@ -123,6 +124,9 @@ func (c *Cell) AllowRevocation(namespace string) { c.set(func() { c.revocable[na
 // Unbind makes the cell issue tokens that aren't bound to what was asked, as an
 // old or tampering one would.
 func (c *Cell) Unbind(on bool) { c.set(func() { c.unbound = on }) }
+
+// StampSecrets makes the cell say that it made a Secret so much later than now.
+func (c *Cell) StampSecrets(ahead time.Duration) { c.set(func() { c.ahead = ahead }) }
 
 // Secrets are the Secrets that the cell has, by namespace/name.
 func (c *Cell) Secrets() map[string]corev1.Secret {

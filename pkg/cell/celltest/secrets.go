@@ -35,7 +35,7 @@ func (c *Cell) createSecret(w http.ResponseWriter, r *http.Request, namespace st
 		secret.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}
 		secret.Namespace = namespace
 		secret.UID = types.UID("uid-of-" + secret.Name)
-		secret.CreationTimestamp = metav1.NewTime(c.clock.Now().Truncate(time.Second))
+		secret.CreationTimestamp = metav1.NewTime(c.clock.Now().Add(c.ahead).Truncate(time.Second))
 		c.secrets[key] = secret
 		answer(w, &secret)
 	}

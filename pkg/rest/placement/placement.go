@@ -106,7 +106,8 @@ func (s *Storage) place(ctx context.Context, c call.Call, question *cellcastv1al
 	call.End(record, err, c.Started, s.Now())
 	if lost := s.Audit.Write(*record); lost != nil && err == nil {
 		s.release(d.Reservation)
-		err = call.Unaudited(refusal.PlacementUnavailable, lost)
+		// What was ruled out stays so, whatever stance the caller has.
+		err = call.Unaudited(refusal.PlacementUnavailable, lost).WithCandidates(d.Trace.Reachable())
 	}
 	if err != nil {
 		return nil, err

@@ -5,8 +5,8 @@
 // comes to that name.
 //
 // Neither policy nor state of the cell matter: whoever may no longer deploy
-// must still be able to hand back. Whether a cell exists is told to those
-// alone who may reach it.
+// must still be able to hand back. Where nothing was to be ended, whether the
+// cell exists is told to those alone who may reach it.
 package revocation
 
 import (
@@ -22,6 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/util/dryrun"
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
+	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/audit"
 	"cellcast.io/cellcast/pkg/mint"
 	"cellcast.io/cellcast/pkg/refusal"
@@ -104,21 +105,32 @@ func (s *Storage) revoke(ctx context.Context, c call.Call, name string, question
 	record.Namespace = spec.Namespace
 	view := s.View()
 	row, ok := view.Cluster(name)
-	if !ok || !s.SeesAll(ctx) && !view.Reaches(c.Caller.Caller, row) {
-		return "", apierrors.NewNotFound(cellcastv1alpha1.Resource("cells"), name)
+	if !ok {
+		return "", notFound(name)
 	}
-	cell, err := s.Cells.Client(row)
-	if err != nil || record.DryRun {
-		return "", err
-	}
-	found, err := mint.Revoke(ctx, cell, spec.Namespace, revocation.SecretName(credential.Owner(c), spec.RevocationNonce))
+	found, err := s.end(ctx, c, row, spec, record)
 	switch {
-	case err != nil:
-		return "", err
 	case found:
 		record.Revoked = true
 		return cellcastv1alpha1.RevocationRevoked, nil
+	case !s.SeesAll(ctx) && !view.Reaches(c.Caller.Caller, row):
+		return "", notFound(name)
+	case err != nil:
+		return "", err
 	default:
 		return cellcastv1alpha1.RevocationNotFound, nil
 	}
+}
+
+// end deletes what the credential is bound to, and reports whether it was there.
+func (s *Storage) end(ctx context.Context, c call.Call, row *registryv1alpha1.Cluster, spec cellcastv1alpha1.CellRevocationSpec, record *audit.Record) (bool, error) {
+	cell, err := s.Cells.Client(row)
+	if err != nil || record.DryRun {
+		return false, err
+	}
+	return mint.Revoke(ctx, cell, spec.Namespace, revocation.SecretName(credential.Owner(c), spec.RevocationNonce))
+}
+
+func notFound(name string) error {
+	return apierrors.NewNotFound(cellcastv1alpha1.Resource("cells"), name)
 }

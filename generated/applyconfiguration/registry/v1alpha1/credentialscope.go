@@ -25,6 +25,7 @@ type CredentialScopeApplyConfiguration struct {
 	// at least. So the ttl may be as short as one minute, and the caller can end
 	// the credential at once. The namespace must hold nothing but revocable
 	// ServiceAccounts; cellcast register cell --revocable prints what it needs.
+	// It goes without audiences: only the cell's API server notices the end.
 	Revocable *bool `json:"revocable,omitempty"`
 }
 
