@@ -19,6 +19,7 @@ import (
 	"cellcast.io/cellcast/pkg/capacity"
 	"cellcast.io/cellcast/pkg/refusal"
 	"cellcast.io/cellcast/pkg/rest/call"
+	"cellcast.io/cellcast/pkg/rest/resource"
 )
 
 // Index keeps reports.
@@ -33,6 +34,8 @@ type Relay interface {
 
 // Storage takes reports.
 type Storage struct {
+	resource.Cell
+
 	Index Index
 	// Relay tells the other replicas; it doesn't wait for them.
 	Relay Relay
@@ -49,15 +52,6 @@ var (
 
 // New returns an empty CellCapacity.
 func (*Storage) New() runtime.Object { return &cellcastv1alpha1.CellCapacity{} }
-
-// Destroy releases nothing: the storage holds nothing.
-func (*Storage) Destroy() {}
-
-// NamespaceScoped is false: cells belong to the hub.
-func (*Storage) NamespaceScoped() bool { return false }
-
-// GetSingularName returns "cell".
-func (*Storage) GetSingularName() string { return "cell" }
 
 // Create takes the report of the named cell. Only a refused one is in the
 // audit trail: a report every half minute from each cell says nothing there.

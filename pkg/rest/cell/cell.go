@@ -26,6 +26,7 @@ import (
 	"cellcast.io/cellcast/pkg/policy"
 	"cellcast.io/cellcast/pkg/registry"
 	"cellcast.io/cellcast/pkg/rest/call"
+	"cellcast.io/cellcast/pkg/rest/resource"
 )
 
 // Capacity is what is known of how full a cell is.
@@ -35,6 +36,8 @@ type Capacity interface {
 
 // Storage answers get and list of cells.
 type Storage struct {
+	resource.Cell
+
 	// View returns the rows as they are now.
 	View     func() *registry.View
 	Capacity Capacity
@@ -56,15 +59,6 @@ func (*Storage) New() runtime.Object { return &cellcastv1alpha1.Cell{} }
 
 // NewList returns an empty CellList.
 func (*Storage) NewList() runtime.Object { return &cellcastv1alpha1.CellList{} }
-
-// Destroy releases nothing: the storage holds nothing.
-func (*Storage) Destroy() {}
-
-// NamespaceScoped is false: cells belong to the hub.
-func (*Storage) NamespaceScoped() bool { return false }
-
-// GetSingularName returns "cell".
-func (*Storage) GetSingularName() string { return "cell" }
 
 // Get returns the cell of this name as the caller may see it.
 func (s *Storage) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {

@@ -26,6 +26,7 @@ import (
 	"cellcast.io/cellcast/pkg/registry"
 	"cellcast.io/cellcast/pkg/rest/call"
 	"cellcast.io/cellcast/pkg/rest/credential"
+	"cellcast.io/cellcast/pkg/rest/resource"
 )
 
 // Engine decides.
@@ -44,6 +45,8 @@ type Relay interface {
 
 // Storage answers placements.
 type Storage struct {
+	resource.Placement
+
 	// View returns the rows as they are now.
 	View   func() *registry.View
 	Engine Engine
@@ -69,15 +72,6 @@ var (
 
 // New returns an empty Placement.
 func (*Storage) New() runtime.Object { return &cellcastv1alpha1.Placement{} }
-
-// Destroy releases nothing: the storage holds nothing.
-func (*Storage) Destroy() {}
-
-// NamespaceScoped is false: a placement belongs to no namespace of the hub.
-func (*Storage) NamespaceScoped() bool { return false }
-
-// GetSingularName returns "placement".
-func (*Storage) GetSingularName() string { return "placement" }
 
 // Create answers one placement. A dry run decides, reserves nothing and mints
 // nothing.

@@ -29,11 +29,14 @@ import (
 	"cellcast.io/cellcast/pkg/registry"
 	"cellcast.io/cellcast/pkg/rest/call"
 	"cellcast.io/cellcast/pkg/rest/credential"
+	"cellcast.io/cellcast/pkg/rest/resource"
 	"cellcast.io/cellcast/pkg/revocation"
 )
 
 // Storage ends credentials.
 type Storage struct {
+	resource.Cell
+
 	// View returns the rows as they are now.
 	View  func() *registry.View
 	Cells credential.Cells
@@ -52,15 +55,6 @@ var (
 
 // New returns an empty CellRevocation.
 func (*Storage) New() runtime.Object { return &cellcastv1alpha1.CellRevocation{} }
-
-// Destroy releases nothing: the storage holds nothing.
-func (*Storage) Destroy() {}
-
-// NamespaceScoped is false: cells belong to the hub.
-func (*Storage) NamespaceScoped() bool { return false }
-
-// GetSingularName returns "cell".
-func (*Storage) GetSingularName() string { return "cell" }
 
 // Create ends a credential of the named cell. A dry run only checks.
 func (s *Storage) Create(ctx context.Context, name string, obj runtime.Object, _ rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {

@@ -27,6 +27,7 @@ import (
 	"cellcast.io/cellcast/pkg/registry"
 	"cellcast.io/cellcast/pkg/rest/call"
 	"cellcast.io/cellcast/pkg/rest/credential"
+	"cellcast.io/cellcast/pkg/rest/resource"
 )
 
 // Engine knows which cells a policy permits and which take placements.
@@ -36,6 +37,8 @@ type Engine interface {
 
 // Storage mints for named cells.
 type Storage struct {
+	resource.Cell
+
 	// View returns the rows as they are now.
 	View   func() *registry.View
 	Engine Engine
@@ -53,15 +56,6 @@ var (
 
 // New returns an empty CellToken.
 func (*Storage) New() runtime.Object { return &cellcastv1alpha1.CellToken{} }
-
-// Destroy releases nothing: the storage holds nothing.
-func (*Storage) Destroy() {}
-
-// NamespaceScoped is false: cells belong to the hub.
-func (*Storage) NamespaceScoped() bool { return false }
-
-// GetSingularName returns "cell".
-func (*Storage) GetSingularName() string { return "cell" }
 
 // Create mints a credential for the named cell. A dry run only checks.
 func (s *Storage) Create(ctx context.Context, name string, obj runtime.Object, _ rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
