@@ -832,7 +832,7 @@ func schema_cellcast_apis_cellcast_v1alpha1_Credential(ref common.ReferenceCallb
 					},
 					"revocationNonce": {
 						SchemaProps: spec.SchemaProps{
-							Description: "revocationNonce is by what the same caller can end a revocable credential at once (cells/revocation). It is worth nothing to anyone else.",
+							Description: "revocationNonce is by what the same caller can end a revocable credential at once (cells/revocation). It is worth nothing to any other caller; keep it out of logs all the same, for pipelines can share a subject.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

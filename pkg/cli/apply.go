@@ -21,6 +21,9 @@ const fieldManager = "cellcast-register"
 // applyRegistration applies the cell's part and then the hub's, for the hub
 // begins to use a cell when it has the row; and prints the rest.
 func (e Env) applyRegistration(ctx context.Context, o *registerOptions, r registration.Registration) error {
+	if err := o.seeNoSecrets(ctx, r.Revocable()); err != nil {
+		return err
+	}
 	if err := e.applyTo(ctx, o, o.kubeconfig, o.context, r.OnCell()...); err != nil {
 		return err
 	}

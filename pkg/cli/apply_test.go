@@ -1,7 +1,9 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -19,6 +22,8 @@ type fakeCluster struct {
 	*httptest.Server
 	// row is the JSON of the row eu-1; empty where there is none.
 	row string
+	// secrets are the names of the Secrets that carry no label.
+	secrets []string
 	// fails are the paths that fail, and how.
 	fails map[string]*apierrors.StatusError
 
@@ -39,6 +44,8 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 		case r.Method == http.MethodGet && r.URL.Path == row && f.row != "":
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, f.row)
+		case r.Method == http.MethodGet && r.URL.Path == "/api/v1/namespaces/payments-ci/secrets":
+			f.list(w, r)
 		case r.Method == http.MethodPatch && r.Header.Get("Content-Type") == "application/apply-patch+yaml" &&
 			r.URL.Query().Get("fieldManager") == "cellcast-register" && r.URL.Query().Get("force") != "true":
 			f.mu.Lock()
@@ -55,6 +62,20 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 	}))
 	t.Cleanup(f.Close)
 	return f
+}
+
+// list answers with the names of Secrets, to who asks for no more.
+func (f *fakeCluster) list(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("labelSelector") != "!cellcast.io/revoke-after-seconds" || !strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
+		answer(w, apierrors.NewBadRequest("it asks for more than names, or for those of revocable credentials too"))
+		return
+	}
+	list := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
+	for _, name := range f.secrets {
+		list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "payments-ci", Name: name}})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(list)
 }
 
 // register runs a registration with --apply, of a cell and a hub that are both
@@ -87,6 +108,7 @@ func TestApplyBoundsFirstAndTheRowLast(t *testing.T) {
 		"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/cellcast-hub-secrets",
 		"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/cellcast-revocable-secrets",
 		"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/cellcast-revocable-secrets",
+		"/api/v1/namespaces/payments-ci/resourcequotas/cellcast-revocable-secrets",
 		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/cellcast-hub-issuer-discovery",
 		"/apis/rbac.authorization.k8s.io/v1/namespaces/payments/roles/cellcast-hub-mint",
 		"/apis/rbac.authorization.k8s.io/v1/namespaces/payments/rolebindings/cellcast-hub-mint",
@@ -132,6 +154,38 @@ func TestApplyKeepsTheStateOfARow(t *testing.T) {
 			}
 			if len(f.rows) != 1 || strings.Contains(f.rows[0], `"state"`) != (test.want != "") || !strings.Contains(f.rows[0], test.want) {
 				t.Errorf("the row is %s, want %s in it", f.rows, test.want)
+			}
+		})
+	}
+}
+
+func TestApplyRefusesANamespaceWithSecretsOfOthers(t *testing.T) {
+	const secrets = "/api/v1/namespaces/payments-ci/secrets"
+	for name, test := range map[string]struct {
+		secrets []string
+		fails   *apierrors.StatusError
+		want    string
+	}{
+		"that hold a password, say": {secrets: []string{"database", "registry"},
+			want: "Error: namespace payments-ci of admin holds Secrets that aren't those of revocable credentials, 2 in all, such as database: nothing was applied, " +
+				"for the agent may read every Secret of a revocable namespace; move what kubectl --context admin --namespace payments-ci get secrets lists, or name another namespace\n"},
+		"that can't be listed": {fails: apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", nil),
+			want: "Error: see whether namespace payments-ci of admin holds Secrets: nothing was applied, for it takes someone who may list them there to let the agent do it: secrets is forbidden: <nil>\n"},
+		"that the cell doesn't list now": {fails: apierrors.NewInternalError(errors.New("no leader")),
+			want: "Error: see whether namespace payments-ci of admin holds Secrets: nothing was applied: Internal error occurred: no leader\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeCluster(t)
+			f.secrets = test.secrets
+			if test.fails != nil {
+				f.fails[secrets] = test.fails
+			}
+			got := f.register(t, "--revocable", "payments-ci")
+			if got.code != 1 || !strings.HasSuffix(got.err, test.want) {
+				t.Errorf("exit %d\n%s", got.code, got.err)
+			}
+			if len(f.applied) > 0 || got.out != "" {
+				t.Errorf("applied %v, printed %s", f.applied, got.out)
 			}
 		})
 	}

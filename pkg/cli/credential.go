@@ -26,7 +26,8 @@ It names its cell, so the policy must let the caller choose it
 Print such a kubeconfig with: credential kubeconfig. A token is given out only to
 a client that says that it's client-go (KUBERNETES_EXEC_INFO), and, where the
 kubeconfig has provideClusterInfo, only for the server and the CA that the hub
-has for the cell. $KUBECONFIG is not the way to the hub here, for it names the
+has for the cell; one that was issued for another is revoked, where the policy
+makes it revocable. $KUBECONFIG is not the way to the hub here, for it names the
 cell: the way is --kubeconfig or --hub, or $CELLCAST_HUB.
 
 `
@@ -101,13 +102,12 @@ func (e Env) credential(ctx context.Context, o *credentialOptions) error {
 	if err != nil {
 		return err
 	}
-	hub, err := e.openHub(ctx, o.door, o.timeout)
-	if err != nil {
+	if err := fitServer(info.Spec.Cluster, o.cell); err != nil {
 		return err
 	}
-	// A kubeconfig of the hub that asks this very plugin would start it without end.
-	if plugin := hub.at.Config.ExecProvider; plugin != nil && len(plugin.Args) > 0 && plugin.Args[0] == credentialArg {
-		return errors.New("the kubeconfig that shall lead to the hub is one of a cell: it asks cellcast itself for its token")
+	hub, err := e.openPluginHub(ctx, o)
+	if err != nil {
+		return err
 	}
 	answer, err := hub.token(ctx, o.cell, o.spec)
 	if err != nil {
@@ -118,13 +118,26 @@ func (e Env) credential(ctx context.Context, o *credentialOptions) error {
 		return &noCredentialError{fmt.Sprintf("the hub returned no credential for cell %q", o.cell)}
 	}
 	if err := sameServer(info.Spec.Cluster, s.Cell); err != nil {
-		return err
+		return fmt.Errorf("the token for cell %q is not given out, and %s: %w", o.cell, hub.discard(ctx, o.cell, *s.Credential), err)
 	}
 	until := endOf(*s.Credential)
 	if !until.After(e.Now()) {
 		return fmt.Errorf("the hub's credential for cell %q ended at %s already: compare the clocks of this machine and of the cell", o.cell, clock(until))
 	}
 	return e.writeExecCredential(s.Credential.Token, askAgainAt(e.Now(), until))
+}
+
+// openPluginHub goes through the door that the flags name. A kubeconfig of the hub
+// that asks this very plugin would start it without end.
+func (e Env) openPluginHub(ctx context.Context, o *credentialOptions) (*hub, error) {
+	hub, err := e.openHub(ctx, o.door, o.timeout)
+	if err != nil {
+		return nil, err
+	}
+	if plugin := hub.at.Config.ExecProvider; plugin != nil && len(plugin.Args) > 0 && plugin.Args[0] == credentialArg {
+		return nil, errors.New("the kubeconfig that shall lead to the hub is one of a cell: it asks cellcast itself for its token")
+	}
+	return hub, nil
 }
 
 // askAgainAt is when client-go shall ask again for a credential that ends then:

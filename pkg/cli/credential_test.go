@@ -68,21 +68,24 @@ func TestCredentialAsksWhatTheFlagsSay(t *testing.T) {
 }
 
 func TestCredentialGivesNoTokenToAnotherServer(t *testing.T) {
-	const not, old = `Error: the token for cell "eu-1" is not given out: the kubeconfig doesn't lead there; `,
+	const not, none, old = `Error: the token for cell "eu-1" is not given out, and the credential was revoked: the kubeconfig doesn't lead there; `,
+		`Error: no token for cell "eu-1" is asked for: the kubeconfig doesn't lead there; `,
 		". If it's only old, print it anew with cellcast credential kubeconfig\n"
 	for name, test := range map[string]struct {
 		from, to string
+		minted   int
+		revoked  []string
 		err      string
 	}{
-		"but to the cell's":               {"", "", ""},
-		"but to the cell's, written so":   {"https://eu-1.example.com", "https://EU-1.example.com:443/", ""},
-		"of another name":                 {"eu-1.example", "eu-1.acme", not + `its server is "https://eu-1.acme.com", and that of the cell is "https://eu-1.example.com"` + old},
-		"on another port":                 {"example.com", "example.com:6443", not + `its server is "https://eu-1.example.com:6443", and that of the cell is "https://eu-1.example.com"` + old},
-		"under another path":              {"example.com", "example.com/x", not + `its server is "https://eu-1.example.com/x", and that of the cell is "https://eu-1.example.com"` + old},
-		"in the clear":                    {"https:", "http:", not + `its server is "http://eu-1.example.com", and that of the cell is "https://eu-1.example.com"` + old},
-		"that nobody checks":              {`"server"`, `"insecure-skip-tls-verify":true,"server"`, not + "it has insecure-skip-tls-verify, so that any server could take the token" + old},
-		"that is checked by another CA":   {"UEVN", "T1RIRVI=", not + "its certificate-authority-data isn't what the hub has for the cell" + old},
-		"that is checked by another name": {`"server"`, `"tls-server-name":"acme.com","server"`, not + "it has a tls-server-name, and the cell is known by its endpoint's" + old},
+		"but to the cell's":               {"", "", 1, nil, ""},
+		"but to the cell's, written so":   {"https://eu-1.example.com", "https://EU-1.example.com:443/", 1, nil, ""},
+		"of another name":                 {"eu-1.example", "eu-1.acme", 1, credentialhubRevoked, not + `its server is "https://eu-1.acme.com", and that of the cell is "https://eu-1.example.com"` + old},
+		"on another port":                 {"example.com", "example.com:6443", 1, credentialhubRevoked, not + `its server is "https://eu-1.example.com:6443", and that of the cell is "https://eu-1.example.com"` + old},
+		"under another path":              {"example.com", "example.com/x", 1, credentialhubRevoked, not + `its server is "https://eu-1.example.com/x", and that of the cell is "https://eu-1.example.com"` + old},
+		"that is checked by another CA":   {"UEVN", "T1RIRVI=", 1, credentialhubRevoked, not + "its certificate-authority-data isn't what the hub has for the cell" + old},
+		"in the clear":                    {"https:", "http:", 0, nil, none + `its server is "http://eu-1.example.com", which is no https URL of a cell` + old},
+		"that nobody checks":              {`"server"`, `"insecure-skip-tls-verify":true,"server"`, 0, nil, none + "it has insecure-skip-tls-verify, so that any server could take the token" + old},
+		"that is checked by another name": {`"server"`, `"tls-server-name":"acme.com","server"`, 0, nil, none + "it has a tls-server-name, and the cell is known by its endpoint's" + old},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := newJob(t)
@@ -91,8 +94,26 @@ func TestCredentialGivesNoTokenToAnotherServer(t *testing.T) {
 			if (got.code == 0) != (test.err == "") || got.err != test.err || strings.Contains(got.out, "SECRET") != (test.err == "") {
 				t.Errorf("got %+v, want %s", got, test.err)
 			}
+			if minted, _ := j.hub.counts(); minted != test.minted {
+				t.Errorf("minted %d times, want %d", minted, test.minted)
+			}
+			j.clean(test.revoked)
 		})
 	}
+}
+
+// What can't be revoked lives on, and the user hears until when.
+func TestCredentialSaysUntilWhenATokenIsGoodThatIsNotGivenOut(t *testing.T) {
+	j := newJob(t)
+	j.hub.with(func(h *credentialhub) { h.revocable = 0 })
+	j.env = append(j.env, "KUBERNETES_EXEC_INFO="+strings.Replace(cellInfo, "UEVN", "T1RIRVI=", 1))
+	got := j.run("credential", "--cell", "eu-1", "--workload", "payments/api")
+	want := answerOf{1, "", `Error: the token for cell "eu-1" is not given out, and the credential can't be revoked, and is good until 2026-01-02T03:14:05Z: ` +
+		"the kubeconfig doesn't lead there; its certificate-authority-data isn't what the hub has for the cell. If it's only old, print it anew with cellcast credential kubeconfig\n"}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(answerOf{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	j.clean(nil)
 }
 
 func TestCredentialRefuses(t *testing.T) {

@@ -40,12 +40,16 @@ type credentialhub struct {
 	// refuses answers a question on this path, and asked is told of it.
 	refuses map[string]refusal.Code
 	asked   func(path string)
+	// way changes a credential on its way to the caller.
+	way func(*cellcastv1alpha1.Credential)
 	// minting is told of each token.
 	minting func(token string, ends time.Time)
 
-	mu      sync.Mutex
-	minted  int
-	alive   bool
+	mu     sync.Mutex
+	minted int
+	alive  bool
+	// mute answers a revocation without a result.
+	mute    bool
 	revoked []string
 	// tokens are the questions for a named cell.
 	tokens []cellcastv1alpha1.CellTokenSpec
@@ -63,7 +67,7 @@ func newCredentialhub(t *testing.T) *credentialhub {
 	h := &credentialhub{
 		cell: cellcastv1alpha1.CellReference{Name: "eu-1", Endpoint: "https://eu-1.example.com", CABundle: []byte("PEM")},
 		life: 10 * time.Minute, revocable: 5 * time.Minute, now: func() time.Time { return now },
-		refuses: map[string]refusal.Code{}, asked: func(string) {}, minting: func(string, time.Time) {}, alive: true,
+		refuses: map[string]refusal.Code{}, asked: func(string) {}, way: func(*cellcastv1alpha1.Credential) {}, minting: func(string, time.Time) {}, alive: true,
 	}
 	h.Server = httptest.NewTLSServer(http.HandlerFunc(h.serve))
 	t.Cleanup(h.Close)
@@ -151,6 +155,7 @@ func (h *credentialhub) credential(r *http.Request, to *cellcastv1alpha1.Recipie
 		}
 		c.Token = ""
 	}
+	h.way(c)
 	return c
 }
 
@@ -166,6 +171,9 @@ func (h *credentialhub) revoke(spec cellcastv1alpha1.CellRevocationSpec) cellcas
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.revoked = append(h.revoked, spec.Namespace+" "+spec.RevocationNonce)
+	if h.mute {
+		return ""
+	}
 	if !h.alive || spec.Namespace != "payments" || spec.RevocationNonce != credentialhubNonce {
 		return cellcastv1alpha1.RevocationNotFound
 	}

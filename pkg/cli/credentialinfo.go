@@ -36,27 +36,47 @@ func parseExecInfo(content string) (*clientauthentication.ExecCredential, error)
 	return info, nil
 }
 
-// sameServer refuses to give a token to a server that isn't the cell, as a
-// kubeconfig that somebody changed would have it. Without cluster information
-// there is nothing to compare.
-func sameServer(asked *clientauthentication.Cluster, cell cellcastv1alpha1.CellReference) error {
+// fitServer refuses a kubeconfig by which no token can be given out, whatever the
+// cell is: it is called before one is minted. Without cluster information there
+// is nothing to check.
+func fitServer(asked *clientauthentication.Cluster, cell string) error {
 	var wrong string
 	switch {
 	case asked == nil:
 		return nil
-	case server(asked.Server) == "" || server(asked.Server) != server(cell.Endpoint):
-		wrong = fmt.Sprintf("its server is %q, and that of the cell is %q", printable(asked.Server), printable(cell.Endpoint))
+	case server(asked.Server) == "":
+		wrong = fmt.Sprintf("its server is %q, which is no https URL of a cell", printable(asked.Server))
 	case asked.InsecureSkipTLSVerify:
 		wrong = "it has insecure-skip-tls-verify, so that any server could take the token"
 	case asked.TLSServerName != "":
 		wrong = "it has a tls-server-name, and the cell is known by its endpoint's"
-	case !bytes.Equal(bytes.TrimSpace(asked.CertificateAuthorityData), bytes.TrimSpace(cell.CABundle)):
-		wrong = "its certificate-authority-data isn't what the hub has for the cell"
 	default:
 		return nil
 	}
-	return fmt.Errorf("the token for cell %q is not given out: the kubeconfig doesn't lead there; %s. "+
-		"If it's only old, print it anew with cellcast credential kubeconfig", cell.Name, wrong)
+	return fmt.Errorf("no token for cell %q is asked for: %w", cell, notThere(wrong))
+}
+
+// sameServer refuses to give a token to a server that isn't the cell, as a
+// kubeconfig that somebody changed would have it, and that fitServer has let
+// pass. The hub says where the cell is
+// in the answer that has the token: to ask before would be one question more for
+// each token. Without cluster information there is nothing to compare.
+func sameServer(asked *clientauthentication.Cluster, cell cellcastv1alpha1.CellReference) error {
+	switch {
+	case asked == nil:
+		return nil
+	case server(asked.Server) != server(cell.Endpoint):
+		return notThere(fmt.Sprintf("its server is %q, and that of the cell is %q", printable(asked.Server), printable(cell.Endpoint)))
+	case !bytes.Equal(bytes.TrimSpace(asked.CertificateAuthorityData), bytes.TrimSpace(cell.CABundle)):
+		return notThere("its certificate-authority-data isn't what the hub has for the cell")
+	default:
+		return nil
+	}
+}
+
+// notThere says what is wrong with a kubeconfig.
+func notThere(wrong string) error {
+	return fmt.Errorf("the kubeconfig doesn't lead there; %s. If it's only old, print it anew with cellcast credential kubeconfig", wrong)
 }
 
 // server is a URL in one form, for comparing; empty where it's no https URL.

@@ -12,8 +12,8 @@ import (
 	"cellcast.io/cellcast/pkg/cli/door"
 )
 
-// revokeTimeout is how long a credential's end may take when its command has
-// ended: whoever stopped the command is waiting.
+// revokeTimeout is how long a credential's end may take when nobody uses it any
+// more: whoever stopped the command is waiting.
 const revokeTimeout = 10 * time.Second
 
 // envCell is the variable in which the command finds the name of its cell.
@@ -27,8 +27,9 @@ the name of the cell. The file is readable by you alone, in a new directory unde
 $RUNNER_TEMP, else $XDG_RUNTIME_DIR, else the system's directory for temporary
 files. When the command has ended, also when a signal ended it, the directory is
 removed and the credential is revoked, if the policy makes it revocable
-(spec.credential.revocable). Where revoking fails, or cellcast itself is killed,
-the cell's agent ends it at the time that is said when the command starts.
+(spec.credential.revocable). Where it isn't certain that this ended it, there is
+a warning. Then, and where cellcast itself is killed, the cell's agent ends it at
+the time that is said when the command starts.
 
 INT, TERM, HUP, QUIT, USR1 and USR2 are handed on to the command. INT and QUIT
 that a terminal sends reach the command without that, and are not sent twice.

@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	"cellcast.io/cellcast/pkg/refusal"
 )
 
@@ -207,7 +209,14 @@ func TestExecSaysWhenTheCredentialIsNotRevoked(t *testing.T) {
 			running + notRevoked + "NoPolicy: the fake says so\nRequest id: " + requestID + "\n"},
 		"as it can't be": {func(h *credentialhub) { h.revocable = 0 },
 			"payments/api goes to cell eu-1 with a credential for payments/deployer: it can't be revoked, and ends at 2026-01-02T03:14:05Z.\n"},
-		"unless it has ended by itself": {func(h *credentialhub) { h.alive = false }, running},
+		"as the hub finds none of this caller's": {func(h *credentialhub) { h.alive = false }, running + notRevoked +
+			"the hub found no such credential of yours: it has ended already, or you aren't the caller any more whom it was issued to\n"},
+		"as the hub says nothing of it": {func(h *credentialhub) { h.mute = true }, running + notRevoked + "the hub answered without a result; is it a hub?\n"},
+		"unless it has ended by itself": {func(h *credentialhub) {
+			h.alive = false
+			h.way = func(c *cellcastv1alpha1.Credential) { c.RevokesAt = &metav1.Time{Time: now} }
+		},
+			strings.Replace(running, "03:09:05", "03:04:05", 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := newJob(t)

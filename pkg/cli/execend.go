@@ -47,16 +47,15 @@ func (e Env) handBack(ctx context.Context, o *execOptions, answer *cellcastv1alp
 	}
 }
 
-// revokeAt goes to the hub anew: the caller's own token may have ended since.
+// revokeAt goes to the hub anew, for the caller's own token may have ended since,
+// and fails unless the credential has ended for certain: whoever is the caller
+// by then may not be the one whom it was issued to.
 func (e Env) revokeAt(ctx context.Context, o *execOptions, s cellcastv1alpha1.PlacementStatus) error {
 	hub, err := e.openHub(ctx, o.door, revokeTimeout)
 	if err != nil {
 		return err
 	}
-	_, err = hub.revoke(ctx, s.Cell.Name, cellcastv1alpha1.CellRevocationSpec{
-		Namespace: s.Credential.Namespace, RevocationNonce: s.Credential.RevocationNonce,
-	})
-	return err
+	return hub.end(ctx, s.Cell.Name, *s.Credential)
 }
 
 // endOf is when a credential ends without anyone asking for it.

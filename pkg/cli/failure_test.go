@@ -100,7 +100,7 @@ func TestExitCodeAndAdviceOfEverythingElse(t *testing.T) {
 			"Error: the hub's cellcast API isn't available (HTTP 504): the server was unable to return a response in the time allotted, but may still be processing the request (post placements.cellcast.io)\n" +
 				"Retry; if it lasts, the platform team should look at the cellcast-hub pods and at what is in front of them.\n" + id}},
 		"a token in the clear": {workload: "unsealed", want: answerOf{1, "ClientFailure 0",
-			"Error: the hub answered with a token that isn't sealed, though it was given a key: something on the way took the key out, and may have read the token; nothing was kept of it. Tell the platform team\n"}},
+			"Error: the hub answered with a token that isn't sealed, though it was given a key: something on the way took the key out, and may have read the token; nothing was kept of it, and the credential can't be revoked, and is good until 2026-01-02T03:19:05Z. Tell the platform team\n"}},
 		"a fault of the hub": {workload: "fault", want: answerOf{1, "InternalError 500",
 			"Error: the hub answered with HTTP 500: Internal error occurred: the hub failed to answer; its log says why under request id " + requestID + "\n" + id}},
 		"a bare 429 of priority and fairness": {workload: "throttled", want: answerOf{4, "TooManyRequests 429",

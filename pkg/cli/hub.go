@@ -81,7 +81,7 @@ func (h *hub) place(ctx context.Context, spec cellcastv1alpha1.PlacementSpec, dr
 	}
 	answer.SetGroupVersionKind(cellcastv1alpha1.SchemeGroupVersion.WithKind("Placement"))
 	answer.Spec.Recipient = nil // it was for this one answer
-	return answer, unseal(key, answer.Status.Credential)
+	return answer, h.open(ctx, key, answer.Status.Cell.Name, answer.Status.Credential)
 }
 
 // token asks for a credential for the named cell, sealed on its way and open in
@@ -99,7 +99,7 @@ func (h *hub) token(ctx context.Context, cell string, spec cellcastv1alpha1.Cell
 	}
 	answer.SetGroupVersionKind(cellcastv1alpha1.SchemeGroupVersion.WithKind("CellToken"))
 	answer.Spec.Recipient = nil
-	return answer, unseal(key, answer.Status.Credential)
+	return answer, h.open(ctx, key, cell, answer.Status.Credential)
 }
 
 // revoke ends a revocable credential.

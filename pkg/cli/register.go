@@ -32,6 +32,8 @@ A --revocable namespace is for ServiceAccounts whose credentials end when the jo
 does, and for nothing else. Every token that the hub gets there is bound to an empty
 Secret and dies with it; no one, you included, can create any other Secret there;
 and without the flag --revocable-namespaces of the cell's agent the hub issues none.
+The cell's agent may read all Secrets there. So it must hold no other one already:
+--apply refuses it then, and before you apply what is printed, look yourself.
 
 `
 
@@ -49,6 +51,7 @@ type registerOptions struct {
 	mint                      []string
 	mintAudiences             []string
 	revocable                 []string
+	revocableQuota            int64
 	maxTTL                    time.Duration
 	hubIssuer                 string
 	mirrorURL, mirrorCA       string
@@ -111,6 +114,7 @@ func (o *registerOptions) addTo(cmd *cobra.Command) {
 	f.StringSliceVar(&o.mintAudiences, "mint-audience", nil, "audience that those tokens may have besides the API server's; can be repeated")
 	f.DurationVar(&o.maxTTL, "max-ttl", time.Hour, "the longest life of those tokens, at least 10m; also a hub that was taken over gets no longer one")
 	f.StringSliceVar(&o.revocable, "revocable", nil, "namespace whose credentials can be revoked, and which holds nothing else; can be repeated")
+	f.Int64Var(&o.revocableQuota, "revocable-quota", registration.DefaultRevocableQuota, "how many revocable credentials each such namespace may have at a time, 1 to 100000")
 	f.StringVar(&o.hubIssuer, "hub-issuer", "", "issuer of the hub's ServiceAccount tokens (required)")
 	f.StringVar(&o.mirrorURL, "mirror-url", "", "https URL of the hub's discovery mirror; left out, the cell reads the hub issuer's own discovery document")
 	f.StringVar(&o.mirrorCA, "mirror-ca", "", "PEM file to check the mirror by (default: the roots of the cell's control plane)")
@@ -134,6 +138,9 @@ func (o *registerOptions) check() error {
 	case "", partHub, partCell, partAuthentication, partAudit:
 	default:
 		return &usageError{"--only must be hub, cell, authentication or audit"}
+	}
+	if o.revocableQuota < 1 {
+		return &usageError{"--revocable-quota must be 1 to 100000"}
 	}
 	if o.timeout <= 0 {
 		return &usageError{"--timeout must be above zero"}

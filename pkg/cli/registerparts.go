@@ -30,6 +30,10 @@ const (
 # minted for are yours to create.
 #   … --only cell | kubectl --context CELL apply --server-side -f -
 `
+	revocableComment = `# Before you do, see that the namespaces of revocable credentials hold no Secret of
+# anyone else's. The cell's agent may read all that are there:
+#   kubectl --context CELL --namespace NAMESPACE get secrets
+`
 	authenticationComment = `# Part 3 of 4, for the cell's kube-apiserver: --authentication-config=FILE, which
 # excludes --oidc-* flags and is read anew when it changes. Where there is such a
 # file already, add the entry of jwt to it.
@@ -68,6 +72,9 @@ func (p part) render(r registration.Registration) (string, error) {
 		content, err = registration.YAML(r.Cluster())
 	case partCell:
 		comment = cellComment
+		if len(r.Revocable()) > 0 {
+			comment += revocableComment
+		}
 		content, err = registration.YAML(r.OnCell()...)
 	case partAuthentication:
 		comment = authenticationComment

@@ -31,8 +31,8 @@ func (o *registerOptions) cell(ctx context.Context, name string) (registration.C
 		Audience:      o.audience,
 		MintAudiences: o.mintAudiences,
 		MaxTTL:        o.maxTTL,
-		Revocable:     o.revocable,
-		Hub:           registration.Hub{Issuer: o.hubIssuer, MirrorURL: o.mirrorURL},
+		Revocable:     o.revocable, RevocableQuota: o.revocableQuota,
+		Hub: registration.Hub{Issuer: o.hubIssuer, MirrorURL: o.mirrorURL},
 	}
 	var err error
 	if c.Agent, err = account("--agent", o.agent); err != nil {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,8 +17,9 @@ whom it was issued to. To revoke twice is no error.
 
 Name the credential by the kubeconfig that holds it, which is removed then; by
 the answer of place -o json in a file (-f, or - for the standard input); or by
-its cell, its namespace, and its revocation nonce in a file. The way to the hub
-is found as ever; the kubeconfig FILE has no part in it.
+its cell, its namespace, and its revocation nonce in a file. Keep the nonce out of
+logs: whoever shares your subject could revoke by it. The way to the hub is found
+as ever; the kubeconfig FILE has no part in it.
 
 The cell refuses the token within 15 seconds: for that long it may remember that
 it has accepted it. A credential can be revoked where its policy makes it so
@@ -140,9 +140,9 @@ func (e Env) sayRevoked(which kubeconfigfile.Revocation, result cellcastv1alpha1
 		return true, err
 	case cellcastv1alpha1.RevocationNotFound:
 		_, err = fmt.Fprintf(e.Out, "Not found: you have no such %s that is alive. It has ended already, or was issued to another caller.\n", what)
-		return !which.RevokesAt.IsZero() && !e.Now().Before(which.RevokesAt.Time), err
+		return certainlyEnded(result, which.RevokesAt.Time, e.Now()), err
 	default:
-		return false, errors.New("the hub answered without a result; is it a hub?")
+		return false, errNoResult
 	}
 }
 

@@ -203,7 +203,8 @@ type Credential struct {
 	RevokesAt *metav1.Time `json:"revokesAt,omitempty"`
 
 	// revocationNonce is by what the same caller can end a revocable credential
-	// at once (cells/revocation). It is worth nothing to anyone else.
+	// at once (cells/revocation). It is worth nothing to any other caller; keep it
+	// out of logs all the same, for pipelines can share a subject.
 	// +optional
 	RevocationNonce string `json:"revocationNonce,omitempty"`
 

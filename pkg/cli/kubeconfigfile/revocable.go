@@ -26,7 +26,9 @@ const Extension = "cellcast.io"
 // of CAs is the largest thing in one of ours.
 const maxKubeconfig = 1 << 20
 
-// Revocation is what revoking a credential takes. None of it is secret.
+// Revocation is what revoking a credential takes. None of it opens anything, but
+// the nonce isn't to be printed: callers that share a subject, as all pull
+// requests of a repository can, are told apart by it alone.
 type Revocation struct {
 	Cell            string `json:"cell"`
 	Namespace       string `json:"namespace"`

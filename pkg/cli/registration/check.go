@@ -48,6 +48,9 @@ func (c Cell) withDefaults() Cell {
 	if c.MaxTTL == 0 {
 		c.MaxTTL = defaultMaxTTL
 	}
+	if c.RevocableQuota == 0 {
+		c.RevocableQuota = DefaultRevocableQuota
+	}
 	c.Mint = slices.Clone(c.Mint)
 	slices.SortFunc(c.Mint, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 	c.Mint = slices.Compact(c.Mint)
@@ -105,6 +108,9 @@ func (c Cell) check() error {
 	}
 	if len(c.Revocable) > maxRevocable {
 		wrong("revocable namespaces", fmt.Sprintf("must be no more than %d, which is what an agent can report", maxRevocable))
+	}
+	if c.RevocableQuota < 1 || c.RevocableQuota > maxRevocableQuota {
+		wrong("quota of a revocable namespace", fmt.Sprintf("must be 1 to %d Secrets", maxRevocableQuota))
 	}
 	if c.MaxTTL < minTTL {
 		wrong("longest life of a token", "must be at least 10m, the least that Kubernetes issues a token for")

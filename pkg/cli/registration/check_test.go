@@ -96,6 +96,12 @@ func TestNewRefuses(t *testing.T) {
 				}
 			},
 			"revocable namespaces: must be no more than 64, which is what an agent can report"},
+		"a quota of less than nothing": {
+			func(c *registration.Cell) { c.RevocableQuota = -1 },
+			"quota of a revocable namespace: must be 1 to 100000 Secrets"},
+		"a quota that bounds nothing": {
+			func(c *registration.Cell) { c.RevocableQuota = 100_001 },
+			"quota of a revocable namespace: must be 1 to 100000 Secrets"},
 		"a life that Kubernetes would not issue": {
 			func(c *registration.Cell) { c.MaxTTL = 9 * time.Minute },
 			"longest life of a token: must be at least 10m, the least that Kubernetes issues a token for"},

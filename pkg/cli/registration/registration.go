@@ -10,6 +10,7 @@ package registration
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,8 +67,12 @@ type Cell struct {
 	// Revocable are the namespaces whose credentials can be ended before they
 	// expire. They hold nothing else: every token that the hub asks for there,
 	// for ServiceAccounts of Mint, is a revocable one, and nobody may create
-	// any other Secret there. At most 64. Nothing here creates them.
+	// any other Secret there. At most 64. Nothing here creates them, and they
+	// must hold no Secret yet: the agent may read every one of them.
 	Revocable []string
+	// RevocableQuota is how many Secrets each of them may hold, 1 to 100,000.
+	// Zero means DefaultRevocableQuota.
+	RevocableQuota int64
 
 	// Hub is the hub that the cell joins.
 	Hub Hub
@@ -107,6 +112,10 @@ func New(c Cell) (Registration, error) {
 	return Registration{cell: c}, nil
 }
 
+// Revocable are the namespaces whose credentials can be ended before they
+// expire, sorted.
+func (r Registration) Revocable() []string { return slices.Clone(r.cell.Revocable) }
+
 // Cluster is the row for the hub. It sets neither status nor anything that it
 // wasn't given, so that applying it again keeps what operators set since.
 func (r Registration) Cluster() *registryv1alpha1.Cluster {
@@ -137,6 +146,7 @@ func (r Registration) OnCell() []runtime.Object {
 	var objects []runtime.Object
 	objects = append(objects, r.bounds()...)
 	objects = append(objects, r.secretBounds()...)
+	objects = append(objects, r.secretQuotas()...)
 	objects = append(objects, r.hubAccess()...)
 	objects = append(objects, r.agentAccess()...)
 	return append(objects, r.secretAccess(r.cell.hub(), r.cell.agent())...)

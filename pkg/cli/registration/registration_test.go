@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -94,6 +95,7 @@ func TestBoundsComeBeforeTheAccessThatTheyBound(t *testing.T) {
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", // of tokens
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", // of the hub's Secrets
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", // of everyone's
+		"ResourceQuota", // of their number
 		"ClusterRoleBinding", "Role", "RoleBinding",
 		"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
 		"Role", "RoleBinding", "Role", "RoleBinding", // to Secrets
@@ -129,6 +131,9 @@ func TestACellWithoutRevocableNamespacesKeepsTheHubFromSecrets(t *testing.T) {
 	for _, object := range r.OnCell() {
 		if role, ok := object.(*rbacv1.Role); ok && slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "secrets") }) {
 			t.Errorf("Role %s/%s gives access to Secrets", role.Namespace, role.Name)
+		}
+		if quota, ok := object.(*corev1.ResourceQuota); ok {
+			t.Errorf("bounds the Secrets of namespace %s", quota.Namespace)
 		}
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -24,8 +26,8 @@ const (
 	// hubSecretsName is the name of what bounds and permits the hub's dealings
 	// with Secrets.
 	hubSecretsName = "cellcast-hub-secrets"
-	// revocableName is the name of the policy on all Secrets of a revocable
-	// namespace.
+	// revocableName is the name of what bounds all Secrets of a revocable
+	// namespace: the policy on each, and the quota on their number.
 	revocableName = "cellcast-revocable-secrets"
 	// agentSecretsName is the name of what permits the agent's.
 	agentSecretsName = "cellcast-agent-secrets"
@@ -34,6 +36,16 @@ const (
 // secretName is the form of the names that revocation.SecretName gives, as a
 // regular expression.
 const secretName = "^cellcast-[0-9a-f]{64}$"
+
+// DefaultRevocableQuota is how many Secrets a revocable namespace holds, and so
+// how many credentials are alive there, where the cell doesn't say otherwise. It
+// leaves room above what the cell's agent takes on, for the hub learns only by
+// the next report that it's too many.
+const DefaultRevocableQuota = 5000
+
+// maxRevocableQuota is the most Secrets that a quota lets a namespace hold: what
+// an agent can list and keep.
+const maxRevocableQuota = 100_000
 
 // secretBounds are the policies on Secrets. That on the hub is there without
 // any revocable namespace too, so that a cell which is registered anew without
@@ -54,8 +66,25 @@ func (r Registration) secretBounds() []runtime.Object {
 	}}}
 	return append(objects, policy(revocableName, admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: everywhere,
-		Validations:      revocableValidations(),
+		Validations:      r.revocableValidations(),
 	})...)
+}
+
+// secretQuotas bound how many Secrets there are in each revocable namespace,
+// for the policies bound only what each is: nobody who may place workloads, and
+// no hub that was taken over, fills the cell's store or the agent's memory.
+func (r Registration) secretQuotas() []runtime.Object {
+	var objects []runtime.Object
+	for _, ns := range r.cell.Revocable {
+		objects = append(objects, &corev1.ResourceQuota{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ResourceQuota"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: revocableName, Labels: labels()},
+			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+				"count/secrets": *resource.NewQuantity(r.cell.RevocableQuota, resource.DecimalSI),
+			}},
+		})
+	}
+	return objects
 }
 
 // hubSecretValidations keep whoever comes by way of the hub, whatever RBAC says,
@@ -72,10 +101,11 @@ func (r Registration) hubSecretValidations() []admissionv1.Validation {
 }
 
 // revocableValidations hold for everyone who creates or changes a Secret in a
-// revocable namespace, administrators and controllers too.
-func revocableValidations() []admissionv1.Validation {
+// revocable namespace, administrators and controllers too. A Secret that outlives
+// every token would only take up room.
+func (r Registration) revocableValidations() []admissionv1.Validation {
 	const label = "'" + revocation.LabelSeconds + "'"
-	least, most := int64(revocation.MinTTL/time.Second), int64(revocation.MaxTTL/time.Second)
+	least, most := int64(revocation.MinTTL/time.Second), int64(min(r.cell.MaxTTL, revocation.MaxTTL)/time.Second)
 	only := func(unless, what string) admissionv1.Validation {
 		return forbid(unless, "'a Secret in ' + request.namespace + ' must "+what+": the namespace is for revocable credentials alone'")
 	}

@@ -5,10 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"cellcast.io/cellcast/pkg/cli/registration"
 	"cellcast.io/cellcast/pkg/revocation"
 )
 
@@ -71,7 +73,7 @@ func TestPolicyOnTheSecretsOfARevocableNamespace(t *testing.T) {
 	const (
 		empty     = "hold nothing"
 		unadorned = "have no annotation, finalizer or owner"
-		timed     = "have the label cellcast.io/revoke-after-seconds alone, of 60 to 86400 seconds"
+		timed     = "have the label cellcast.io/revoke-after-seconds alone, of 60 to 1800 seconds"
 	)
 	for name, test := range map[string]struct {
 		change func(*corev1.Secret)
@@ -79,7 +81,7 @@ func TestPolicyOnTheSecretsOfARevocableNamespace(t *testing.T) {
 	}{
 		"allows the Secret of a revocable credential": {nil, ""},
 		"allows the least time":                       {labelled("60"), ""},
-		"allows the most time":                        {labelled("86400"), ""},
+		"allows the most time":                        {labelled("1800"), ""},
 		"forbids one that becomes a credential":       {func(s *corev1.Secret) { s.Type = corev1.SecretTypeServiceAccountToken }, "be of type Opaque"},
 		"forbids data":                                {func(s *corev1.Secret) { s.Data = map[string][]byte{"password": []byte("x")} }, empty},
 		"forbids data in the clear":                   {func(s *corev1.Secret) { s.StringData = map[string]string{"password": "x"} }, empty},
@@ -93,7 +95,7 @@ func TestPolicyOnTheSecretsOfARevocableNamespace(t *testing.T) {
 		"forbids another label":                       {func(s *corev1.Secret) { s.Labels = map[string]string{"app": "web"} }, timed},
 		"forbids another label beside it":             {func(s *corev1.Secret) { s.Labels["app"] = "web" }, timed},
 		"forbids too short a time":                    {labelled("59"), timed},
-		"forbids too long a time":                     {labelled("86401"), timed},
+		"forbids a time that outlives every token":    {labelled("1801"), timed},
 		"forbids a time that is no number":            {labelled("10m"), timed},
 		"forbids a time with zeros before it":         {labelled("0600"), timed},
 		"forbids a time that no integer holds":        {labelled("99999999999999999999"), timed},
@@ -137,15 +139,67 @@ func TestASecretOfARevocableNamespaceKeepsItsTime(t *testing.T) {
 
 // The policy's own words are those of the package that hub and agent share.
 func TestPolicyAllowsWhatTheHubMakes(t *testing.T) {
+	policy := policyOf(t, longLived(t), "cellcast-revocable-secrets")
 	for _, ttl := range []time.Duration{revocation.MinTTL, 10 * time.Minute, revocation.MaxTTL} {
 		label := revocation.Label(ttl)
 		if _, err := strconv.Atoi(label); err != nil {
 			t.Fatal(err)
 		}
-		got := admit(t, fullPolicy(t, "cellcast-revocable-secrets"),
-			request{operation: "CREATE", namespace: "web-ci", object: secretOf(labelled(label))})
-		if got != "" {
+		if got := admit(t, policy, request{operation: "CREATE", namespace: "web-ci", object: secretOf(labelled(label))}); got != "" {
 			t.Errorf("%s: %s", ttl, got)
 		}
+	}
+	// The agent takes a longer time for none, and would end the credential at once.
+	longer := revocation.Label(revocation.MaxTTL + time.Second)
+	const want = "a Secret in web-ci must have the label cellcast.io/revoke-after-seconds alone, of 60 to 86400 seconds: the namespace is for revocable credentials alone"
+	if got := admit(t, policy, request{operation: "CREATE", namespace: "web-ci", object: secretOf(labelled(longer))}); got != want {
+		t.Errorf("more than a day: got %q, want %q", got, want)
+	}
+}
+
+// longLived is the registration of a cell whose tokens may live for a week.
+func longLived(t *testing.T) registration.Registration {
+	t.Helper()
+	cell := full(t)
+	cell.MaxTTL = 7 * 24 * time.Hour
+	r, err := registration.New(cell)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestEachRevocableNamespaceHasItsQuota(t *testing.T) {
+	for name, test := range map[string]struct {
+		quota int64
+		want  string
+	}{
+		"the default": {0, "5k"},
+		"one's own":   {250, "250"},
+		"the most":    {100_000, "100k"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cell := full(t)
+			cell.RevocableQuota = test.quota
+			r, err := registration.New(cell)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			for _, object := range r.OnCell() {
+				if quota, ok := object.(*corev1.ResourceQuota); ok {
+					for what, most := range quota.Spec.Hard {
+						got[quota.Namespace+"/"+quota.Name+" "+string(what)] = most.String()
+					}
+				}
+			}
+			want := map[string]string{
+				"payments-ci/cellcast-revocable-secrets count/secrets": test.want,
+				"web-ci/cellcast-revocable-secrets count/secrets":      test.want,
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("quotas (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
