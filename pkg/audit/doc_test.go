@@ -153,7 +153,7 @@ func TestTheExampleIsWhatAWriterWrites(t *testing.T) {
 		if err := decoder.Decode(&record); err != nil {
 			t.Fatalf("%v:\n%s", err, line)
 		}
-		var out bytes.Buffer
+		var out output
 		if err := audit.NewWriter(&out, nil).Write(record); err != nil {
 			t.Fatal(err)
 		}
@@ -175,8 +175,8 @@ func TestTheCommandsOfTheExampleSayWhatTheDocumentSays(t *testing.T) {
 		}
 	}
 	commands := regexp.MustCompile(`(?m)^    \$ (jq .*)\n((?:    .*\n)+)`).FindAllStringSubmatch(document(t), -1)
-	if len(commands) != 4 {
-		t.Errorf("the document has %d commands, want 4", len(commands))
+	if len(commands) != 5 {
+		t.Errorf("the document has %d commands, want 5", len(commands))
 	}
 	for _, match := range commands {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", match[1])

@@ -30,6 +30,20 @@ func Events() []Event {
 		EventAdmissionRefused, EventRowChanged}
 }
 
+// ByStranger reports whether such a record can be caused at will by somebody
+// whom no policy gives anything: who shows junk, asks a webhook, or speaks for a
+// cell. What can be a flood may be lost in one, for nothing is issued on it.
+func (e Event) ByStranger() bool {
+	switch e {
+	case EventAuthenticationFailed, EventAdmissionRefused, EventReportRefused:
+		return true
+	case EventPlacement, EventMint, EventRevocation, EventRowChanged:
+		return false
+	default:
+		return false
+	}
+}
+
 // Outcome is how it ended.
 type Outcome string
 

@@ -72,6 +72,9 @@ type Record struct {
 	Sealed bool `json:"sealed,omitempty"`
 	// Revocable says that the credential ends with a Secret of its own.
 	Revocable bool `json:"revocable,omitempty"`
+	// BoundTo is the name of that Secret on the cell: the same in the record of
+	// the mint and in the record of the revocation.
+	BoundTo string `json:"bound_to,omitempty"`
 	// Revoked says that there was a credential, and that it was ended.
 	Revoked bool `json:"revoked,omitempty"`
 	// TTLSeconds is the life that the hub asked the cell for.

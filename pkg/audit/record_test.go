@@ -52,6 +52,7 @@ var classes = map[string]class{
 	"Record.ServiceAccount": name,
 	"Record.Sealed":         measure,
 	"Record.Revocable":      measure,
+	"Record.BoundTo":        id,
 	"Record.Revoked":        measure,
 	"Record.TTLSeconds":     measure,
 	"Record.ExpiresAt":      measure,

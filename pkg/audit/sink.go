@@ -2,8 +2,9 @@ package audit
 
 // Sink takes records, and may be given them by many at once.
 type Sink interface {
-	// Write returns nil when the record is where it belongs. With an error it may
-	// not be, and what it speaks of must not be handed out.
+	// Write returns nil when the record is where it belongs; a stranger's may
+	// still be on its way there. With an error it may not be, and what it speaks
+	// of must not be handed out.
 	Write(Record) error
 }
 

@@ -53,10 +53,10 @@ func TestWriterWritesOneLinePerRecord(t *testing.T) {
 		},
 		"the mint of a credential that is sealed and ends early": {
 			record: audit.Record{
-				Time: noon, Event: audit.EventMint, Outcome: audit.OutcomeAllowed, Sealed: true, Revocable: true,
+				Time: noon, Event: audit.EventMint, Outcome: audit.OutcomeAllowed, Sealed: true, Revocable: true, BoundTo: "cellcast-1946",
 				RevokesAt: noon.In(time.FixedZone("CET", 3600)).Add(time.Minute),
 			},
-			line: `{"time":"2027-03-04T12:00:00.005Z","event":"mint","outcome":"allowed","sealed":true,"revocable":true,` +
+			line: `{"time":"2027-03-04T12:00:00.005Z","event":"mint","outcome":"allowed","sealed":true,"revocable":true,"bound_to":"cellcast-1946",` +
 				`"revokes_at":"2027-03-04T12:01:00.005Z","duration_ms":0}`,
 		},
 		"a row whose condition the hub changed": {
@@ -84,10 +84,21 @@ func TestWriterWritesOneLinePerRecord(t *testing.T) {
 			record: audit.Record{Time: noon.In(time.FixedZone("CET", 3600)), Event: audit.EventReportRefused, Outcome: audit.OutcomeFailed},
 			line:   `{"time":"2027-03-04T12:00:00.005Z","event":"report_refused","outcome":"failed","duration_ms":0}`,
 		},
+		"times that a cell made up, which have no text": {
+			record: audit.Record{
+				Time: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), Event: audit.EventMint, Outcome: audit.OutcomeAllowed,
+				ExpiresAt: time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("west", -3600)), RevokesAt: time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC),
+			},
+			line: `{"time":"0001-01-01T00:00:00Z","event":"mint","outcome":"allowed","duration_ms":0}`,
+		},
+		"the last time that has one": {
+			record: audit.Record{Time: noon, Event: audit.EventMint, Outcome: audit.OutcomeAllowed, ExpiresAt: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)},
+			line:   `{"time":"2027-03-04T12:00:00.005Z","event":"mint","outcome":"allowed","expires_at":"9999-12-31T23:59:59Z","duration_ms":0}`,
+		},
 	}
 	for sentence, tt := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			var out bytes.Buffer
+			var out output
 			if err := audit.NewWriter(&out, nil).Write(tt.record); err != nil {
 				t.Fatal(err)
 			}
@@ -99,23 +110,33 @@ func TestWriterWritesOneLinePerRecord(t *testing.T) {
 }
 
 func TestWriterCutsTextsThatACallerMadeLong(t *testing.T) {
-	var out bytes.Buffer
-	long := strings.Repeat("é", 1<<20)
-	err := audit.NewWriter(&out, nil).Write(audit.Record{User: long, Issuer: long, Subject: long, Workload: long,
-		Cell: long, Message: long, RequestID: long, AuditID: long, JTI: long, Kind: long, Name: long})
-	if err != nil {
-		t.Fatal(err)
-	}
+	for event, most := range map[audit.Event]int{
+		audit.EventPlacement:            1024,
+		audit.EventMint:                 1024,
+		audit.EventAuthenticationFailed: 256,
+		audit.EventAdmissionRefused:     256,
+		audit.EventReportRefused:        256,
+	} {
+		t.Run(string(event), func(t *testing.T) {
+			var out output
+			long := strings.Repeat("é", 1<<20)
+			err := audit.NewWriter(&out, nil).Write(audit.Record{Event: event, User: long, Issuer: long, Subject: long, Workload: long,
+				Cell: long, Message: long, RequestID: long, AuditID: long, JTI: long, Kind: long, Name: long})
+			if err != nil {
+				t.Fatal(err)
+			}
 
-	var line map[string]any
-	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
-		t.Fatal(err)
-	}
-	for _, field := range []string{"user", "issuer", "subject", "workload", "cell", "message", "request_id", "audit_id", "jti", "kind", "name"} {
-		text, _ := line[field].(string)
-		if len(text) > audit.MaxText || len(text) < audit.MaxText-8 || !strings.HasSuffix(text, "é…") || !utf8.ValidString(text) {
-			t.Errorf("%s has %d bytes and ends in %q", field, len(text), text[max(0, len(text)-8):])
-		}
+			var line map[string]any
+			if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+				t.Fatal(err)
+			}
+			for _, field := range []string{"user", "issuer", "subject", "workload", "cell", "message", "request_id", "audit_id", "jti", "kind", "name"} {
+				text, _ := line[field].(string)
+				if len(text) > most || len(text) < most-8 || !strings.HasSuffix(text, "é…") || !utf8.ValidString(text) {
+					t.Errorf("%s has %d bytes and ends in %q", field, len(text), text[max(0, len(text)-8):])
+				}
+			}
+		})
 	}
 }
 
@@ -143,13 +164,48 @@ func TestARecordThatCantBeWrittenIsAnErrorAndTheNextOneIsWritten(t *testing.T) {
 			if diff := cmp.Diff([]string{tt.says}, reported); diff != "" {
 				t.Errorf("reports differ (-want +got):\n%s", diff)
 			}
-			if writer.Lost() != 1 {
-				t.Errorf("%d records count as lost, want 1", writer.Lost())
+			if lost := writer.Lost()[audit.EventMint]; lost != 1 {
+				t.Errorf("%d records count as lost, want 1", lost)
 			}
 			if !strings.Contains(out.String(), `"r-2"`) {
 				t.Errorf("the next record is missing: %q", out.String())
 			}
 		})
+	}
+}
+
+func TestWhatStrangersCauseIsNotWaitedForAndItsLossIsOnlyCounted(t *testing.T) {
+	full := errors.New("too many lines wait")
+	var out output
+	reported := 0
+	writer := audit.NewWriter(&out, func(error) { reported++ })
+
+	for _, event := range []audit.Event{audit.EventAuthenticationFailed, audit.EventAdmissionRefused, audit.EventReportRefused} {
+		if err := writer.Write(audit.Record{Event: event, RequestID: "r-1"}); err != nil {
+			t.Errorf("%s: %v", event, err)
+		}
+	}
+	if len(out.offered) != 3 {
+		t.Fatalf("%d lines were offered, want 3", len(out.offered))
+	}
+	out.offered[0](errors.New("no space left"))
+	out.full = full
+	if err := writer.Write(audit.Record{Event: audit.EventAdmissionRefused, RequestID: "r-2"}); !errors.Is(err, full) {
+		t.Errorf("got %v", err)
+	}
+	if err := writer.Write(audit.Record{Event: audit.EventPlacement, RequestID: "r-3"}); err != nil {
+		t.Errorf("a placement has the room of its own: %v", err)
+	}
+
+	want := map[audit.Event]uint64{
+		audit.EventPlacement: 0, audit.EventMint: 0, audit.EventRevocation: 0, audit.EventRowChanged: 0,
+		audit.EventReportRefused: 0, audit.EventAuthenticationFailed: 1, audit.EventAdmissionRefused: 1,
+	}
+	if diff := cmp.Diff(want, writer.Lost()); diff != "" {
+		t.Errorf("lost records (-want +got):\n%s", diff)
+	}
+	if reported != 0 {
+		t.Errorf("%d losses were reported", reported)
 	}
 }
 
@@ -181,8 +237,24 @@ type sinkFunc func(audit.Record) error
 
 func (f sinkFunc) Write(r audit.Record) error { return f(r) }
 
-type failing struct {
+// output has room for what it's offered until it's full.
+type output struct {
 	bytes.Buffer
+	full    error
+	offered []func(error)
+}
+
+func (o *output) Offer(line []byte, lost func(error)) error {
+	if o.full != nil {
+		return o.full
+	}
+	o.offered = append(o.offered, lost)
+	o.Buffer.Write(line)
+	return nil
+}
+
+type failing struct {
+	output
 	err   error
 	short bool
 }

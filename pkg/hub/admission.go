@@ -84,7 +84,7 @@ func (s *Server) ownAudiences(ctx context.Context) ([]string, error) {
 type auditor struct{ server *Server }
 
 func (a auditor) CredentialRefused(r webhook.CredentialRefusal) {
-	_ = a.server.audit.Write(audit.Record{ // the row is kept out either way, and the loss is in the log
+	_ = a.server.audit.Write(audit.Record{ // the row is kept out either way, and the loss is counted
 		Time: a.server.clock.Now(), Event: audit.EventAdmissionRefused, Outcome: audit.OutcomeRefused,
 		RequestID: r.RequestID, User: r.User, Kind: r.Kind, Name: r.Name, Message: strings.Join(r.Fields, ", "),
 	})

@@ -56,7 +56,7 @@ func (s *Server) authorize(info *genericapiserver.AuthorizationInfo) error {
 // authenticationFailed audits a token that was shown and not believed.
 func (s *Server) authenticationFailed(ctx context.Context, f *caller.Failure) {
 	klog.FromContext(ctx).V(2).Info("A token was refused", "reason", f.Reason, "err", f)
-	_ = s.audit.Write(audit.Record{ // nothing is issued, and the loss is in the log
+	_ = s.audit.Write(audit.Record{ // nothing is issued, and the loss is counted
 		Time: s.clock.Now(), Event: audit.EventAuthenticationFailed, Outcome: audit.OutcomeRefused,
 		Issuer: f.Issuer, Cell: f.Cell, Reason: string(f.Reason),
 	})

@@ -45,7 +45,7 @@ func collectors() []prometheus.Collector {
 			return []metrics.Cell{{Name: "a", State: "LIVE", Health: "Fresh", Reported: true, Conditions: map[string]bool{"TrustEstablished": true}}}
 		}),
 		metrics.NewWarm(func() bool { return true }),
-		metrics.NewLost(func() uint64 { return 0 }),
+		metrics.NewLost(func() map[audit.Event]uint64 { return map[audit.Event]uint64{audit.EventMint: 0} }),
 		metrics.NewEvents((&events.Events{}).Results),
 		peers.NewMetrics(),
 	}
@@ -282,6 +282,31 @@ func TestEachAlertIsExplained(t *testing.T) {
 	}
 	for name := range explained {
 		t.Errorf("docs/metrics.md explains %s, which is no alert", name)
+	}
+}
+
+// A lost record of a flood must not page, and any other must.
+func TestTheAlertsTellAFloodFromABrokenTrail(t *testing.T) {
+	var byStranger []string
+	for _, event := range audit.Events() {
+		if event.ByStranger() {
+			byStranger = append(byStranger, string(event))
+		}
+	}
+	slices.Sort(byStranger)
+	got := map[string]string{}
+	for _, r := range alerts(t) {
+		if _, matchers, found := strings.Cut(r.Expr, "cellcast_audit_records_lost_total"); found {
+			got[r.Alert], _, _ = strings.Cut(r.Labels["severity"]+matchers, "[")
+		}
+	}
+	words := strings.Join(byStranger, "|")
+	want := map[string]string{
+		"CellcastAuditTrailBroken": fmt.Sprintf("critical{event!~%q}", words),
+		"CellcastAuditFlooded":     fmt.Sprintf("warning{event=~%q}", words),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("alerts on lost records (-want +got):\n%s", diff)
 	}
 }
 

@@ -86,11 +86,20 @@ func (r *Records) Write(record audit.Record) error {
 	return nil
 }
 
-// NewLost counts the audit records that could not be written.
-func NewLost(lost func() uint64) prometheus.CounterFunc {
-	return prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Namespace: Namespace,
-		Name:      "audit_records_lost_total",
-		Help:      "Audit records that could not be written to standard output in time. What they speak of was refused.",
-	}, func() float64 { return float64(lost()) })
+// NewLost counts the audit records that could not be written; by event, since
+// strangers can flood some, and no other is ever lost while the trail works.
+func NewLost(byEvent func() map[audit.Event]uint64) prometheus.Collector { return lost(byEvent) }
+
+type lost func() map[audit.Event]uint64
+
+var lostTotal = prometheus.NewDesc(Namespace+"_audit_records_lost_total",
+	"Audit records that could not be written to standard output in time, by event. What they would have issued was refused.",
+	[]string{"event"}, nil)
+
+func (lost) Describe(ch chan<- *prometheus.Desc) { ch <- lostTotal }
+
+func (l lost) Collect(ch chan<- prometheus.Metric) {
+	for event, n := range l() {
+		ch <- prometheus.MustNewConstMetric(lostTotal, prometheus.CounterValue, float64(n), string(event))
+	}
 }

@@ -148,14 +148,17 @@ func TestAReplicaTellsOfItself(t *testing.T) {
 	now, warm := time.Unix(1000, 0), false
 	registry.MustRegister(
 		NewWarm(func() bool { return warm }),
-		NewLost(func() uint64 { return 3 }),
+		NewLost(func() map[audit.Event]uint64 {
+			return map[audit.Event]uint64{audit.EventMint: 0, audit.EventAdmissionRefused: 3}
+		}),
 		NewEvents(func() map[string]uint64 { return map[string]uint64{"written": 4, "dropped": 5} }),
 	)
 	reloads := NewReloads(registry, func() time.Time { return now })
 
 	now = time.Unix(2000, 0)
 	reloads.Observe(errors.New("bad file"))
-	values(t, registry, `cellcast_audit_records_lost_total 3
+	values(t, registry, `cellcast_audit_records_lost_total{event="admission_refused"} 3
+cellcast_audit_records_lost_total{event="mint"} 0
 cellcast_cluster_events_total{result="dropped"} 5
 cellcast_cluster_events_total{result="written"} 4
 cellcast_issuer_config_last_reload_success_timestamp_seconds 1000

@@ -88,7 +88,7 @@ func metrics(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"cellcast_audit_records_total", "cellcast_audit_records_lost_total 0", `cellcast_cell_report_age_seconds{cell="prod-eu"}`, "apiserver_request_total", "controller_runtime_reconcile_total"} {
+	for _, name := range []string{"cellcast_audit_records_total", `cellcast_audit_records_lost_total{event="mint"} 0`, `cellcast_cell_report_age_seconds{cell="prod-eu"}`, "apiserver_request_total", "controller_runtime_reconcile_total"} {
 		if !strings.Contains(string(raw), name) {
 			t.Errorf("/metrics lacks %s", name)
 		}

@@ -2,8 +2,10 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,11 +32,32 @@ func revocable(spec *registryv1alpha1.PlacementPolicySpec) {
 
 // revoke ends a credential.
 func revoke(ctx context.Context, client versioned.Interface, cell string, c *cellcastv1alpha1.Credential) (cellcastv1alpha1.RevocationResult, error) {
+	status, err := revoked(ctx, client, cell, c)
+	return status.Result, err
+}
+
+func revoked(ctx context.Context, client versioned.Interface, cell string, c *cellcastv1alpha1.Credential) (cellcastv1alpha1.CellRevocationStatus, error) {
 	answer := &cellcastv1alpha1.CellRevocation{}
 	err := client.CellcastV1alpha1().RESTClient().Post().Resource("cells").Name(cell).SubResource("revocation").
 		Body(&cellcastv1alpha1.CellRevocation{Spec: cellcastv1alpha1.CellRevocationSpec{Namespace: c.Namespace, RevocationNonce: c.RevocationNonce}}).
 		MaxRetries(0).Do(ctx).Into(answer)
-	return answer.Status.Result, err
+	return answer.Status, err
+}
+
+// boundTo is what a record of the trail says that a credential was bound to.
+func boundTo(t *testing.T, event, requestID string) string {
+	t.Helper()
+	for line := range strings.Lines(read(t, hub.Hub.Server.LogFile())) {
+		var record struct {
+			Event     string
+			RequestID string `json:"request_id"`
+			BoundTo   string `json:"bound_to"`
+		}
+		if json.Unmarshal([]byte(line), &record) == nil && record.Event == event && record.RequestID == requestID {
+			return record.BoundTo
+		}
+	}
+	return ""
 }
 
 // refusedBy waits until the cell refuses the token, and returns how long that
@@ -82,12 +105,17 @@ func TestTheCallerEndsItsCredentialAndNobodyElseCan(t *testing.T) {
 			if _, err := whoAmI(t.Context(), as(t, cell, credential.Token)); err != nil {
 				t.Errorf("another caller ended it: %v", err)
 			}
-			if result, err := revoke(t.Context(), client, cell.Name, credential); err != nil || result != cellcastv1alpha1.RevocationRevoked {
-				t.Fatalf("its caller gets %q: %v", result, err)
+			revocation, err := revoked(t.Context(), client, cell.Name, credential)
+			if err != nil || revocation.Result != cellcastv1alpha1.RevocationRevoked {
+				t.Fatalf("its caller gets %q: %v", revocation.Result, err)
 			}
+			ended := revocation.RequestID
 			t.Logf("refused %s after the revocation", refusedBy(t, cell, credential.Token, remembered))
 			if result, err := revoke(t.Context(), client, cell.Name, credential); err != nil || result != cellcastv1alpha1.RevocationNotFound {
 				t.Errorf("the second time its caller gets %q: %v", result, err)
+			}
+			if minted, revoked := boundTo(t, "mint", answer.Status.RequestID), boundTo(t, "revocation", ended); minted == "" || minted != revoked {
+				t.Errorf("the trail says that it was bound to %q, and that %q was revoked", minted, revoked)
 			}
 		})
 	}

@@ -1,6 +1,8 @@
 // Package patient writes to something that may hang, such as a pipe that nobody
 // reads any more, and doesn't hang with it: whoever writes learns within a
 // bounded time whether the line is there, and what waits takes bounded memory.
+// Lines that are merely offered have a small room of their own and come last,
+// so that however many they are, no other line waits for more than one of them.
 //
 // An error says that the line isn't known to be written. It may be written
 // later: a line that was taken in is never thrown away, so that there can be a
@@ -8,22 +10,21 @@
 package patient
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
 const (
 	// Patience is how long a write may take.
 	Patience = 2 * time.Second
-	// maxWaiting is the most bytes that wait to be written.
+	// maxWaiting is the most bytes that wait to be written, and maxOffered the
+	// most of offered ones, which count apart.
 	maxWaiting = 16 << 20
+	maxOffered = 1 << 20
 	// minLine is what a line counts for at least, which bounds their number.
 	minLine = 1 << 10
 )
@@ -31,6 +32,8 @@ const (
 var (
 	// ErrSlow: the line was not written within Patience.
 	ErrSlow = errors.New("not written within " + Patience.String())
+	// ErrFull: there was no room for an offered line.
+	ErrFull = errors.New("too many lines wait")
 	// ErrClosed: the Writer was closed.
 	ErrClosed = errors.New("the writer is closed")
 )
@@ -38,17 +41,11 @@ var (
 // Writer is an io.Writer whose Write returns within Patience. It keeps the order
 // and the bounds of concurrent writes.
 type Writer struct {
-	out   io.Writer
-	room  *semaphore.Weighted
-	lines chan line
-	close sync.Once
-	done  chan struct{}
-}
-
-type line struct {
-	text    []byte
-	weight  int64
-	written chan error // capacity one: nobody may be waiting any more
+	out     io.Writer
+	waiting queue
+	offered queue
+	close   sync.Once
+	done    chan struct{}
 }
 
 var _ io.Writer = &Writer{}
@@ -56,10 +53,10 @@ var _ io.Writer = &Writer{}
 // NewWriter returns a Writer to out, which nobody else may write to.
 func NewWriter(out io.Writer) *Writer {
 	w := &Writer{
-		out:   out,
-		room:  semaphore.NewWeighted(maxWaiting),
-		lines: make(chan line, maxWaiting/minLine),
-		done:  make(chan struct{}),
+		out:     out,
+		waiting: newQueue(maxWaiting),
+		offered: newQueue(maxOffered),
+		done:    make(chan struct{}),
 	}
 	go w.run()
 	return w
@@ -74,19 +71,18 @@ func (w *Writer) Write(text []byte) (int, error) {
 	// The time includes the wait for room.
 	wait, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
-	weight := min(max(int64(len(text)), minLine), maxWaiting)
-	// The text is the caller's again when Write returns, written or not.
-	l := line{text: bytes.Clone(text), weight: weight, written: make(chan error, 1)}
-	if w.room.Acquire(wait, l.weight) != nil {
+	written := make(chan error, 1) // nobody may be waiting any more
+	l := w.waiting.line(text, func(err error) { written <- err })
+	if w.waiting.room.Acquire(wait, l.weight) != nil {
 		return 0, ErrSlow
 	}
 	select {
-	case w.lines <- l: // has room: no line weighs less than minLine
+	case w.waiting.lines <- l:
 	case <-w.done:
 		return 0, ErrClosed
 	}
 	select {
-	case err := <-l.written:
+	case err := <-written:
 		if err != nil {
 			return 0, err
 		}
@@ -98,24 +94,59 @@ func (w *Writer) Write(text []byte) (int, error) {
 	}
 }
 
+// Offer takes the text in and returns at once, with ErrFull where there is no
+// room for it. It is written when no line of Write waits; where that fails, lost
+// is told, which must not block.
+func (w *Writer) Offer(text []byte, lost func(error)) error {
+	l := w.offered.line(text, func(err error) {
+		if err != nil {
+			lost(err)
+		}
+	})
+	if !w.offered.room.TryAcquire(l.weight) {
+		return ErrFull
+	}
+	w.offered.lines <- l
+	return nil
+}
+
 // run writes line after line. After one that failed, out may end in a part of
 // it: the next begins on a line of its own, so that it can be read.
 func (w *Writer) run() {
 	torn := false
 	for {
-		select {
-		case <-w.done:
+		l, from, open := w.next()
+		if !open {
 			return
-		case l := <-w.lines:
-			text := l.text
-			if torn {
-				text = append([]byte{'\n'}, text...)
-			}
-			err := writeAll(w.out, text)
-			torn = err != nil
-			w.room.Release(l.weight)
-			l.written <- err
 		}
+		text := l.text
+		if torn {
+			text = append([]byte{'\n'}, text...)
+		}
+		err := writeAll(w.out, text)
+		torn = err != nil
+		from.room.Release(l.weight)
+		l.ended(err)
+	}
+}
+
+// next waits for a line: an offered one only where no other waits. It returns
+// the queue that the line was in, and false once the Writer is closed.
+func (w *Writer) next() (line, *queue, bool) {
+	select {
+	case l := <-w.waiting.lines:
+		return l, &w.waiting, true
+	case <-w.done:
+		return line{}, nil, false
+	default:
+	}
+	select {
+	case l := <-w.waiting.lines:
+		return l, &w.waiting, true
+	case l := <-w.offered.lines:
+		return l, &w.offered, true
+	case <-w.done:
+		return line{}, nil, false
 	}
 }
 

@@ -114,7 +114,7 @@ func TestWhatWaitsTakesBoundedMemory(t *testing.T) {
 		}
 		synctest.Wait()
 		// One is being written, which counts too.
-		if waiting := len(w.lines); waiting != 3 {
+		if waiting := len(w.waiting.lines); waiting != 3 {
 			t.Errorf("%d lines wait, want 3", waiting)
 		}
 		for range 100 {
@@ -137,6 +137,82 @@ func TestManyShortLinesDontBlockBeyondThePatience(t *testing.T) {
 		all.Wait()
 		if took := time.Since(began); took != Patience {
 			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+func TestOfferedLinesHaveALittleRoomAndNobodyWaitsForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out, w := open(t)
+		lost := func(error) {} // at the end, when nobody reads any more
+		if err := w.Offer([]byte("one\n"), lost); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // it's being written, which counts too
+		began := time.Now()
+		taken := 1
+		for range 2 * maxOffered / minLine {
+			switch err := w.Offer([]byte("more\n"), lost); {
+			case err == nil:
+				taken++
+			case !errors.Is(err, ErrFull):
+				t.Fatalf("got %v", err)
+			}
+		}
+		if took := time.Since(began); taken != 1024 || took != 0 {
+			t.Errorf("%d lines were taken in %s, want 1024 at once", taken, took)
+		}
+		out.reads <- -1
+		synctest.Wait()
+		if err := w.Offer([]byte("more\n"), lost); err != nil {
+			t.Errorf("there is room again: %v", err)
+		}
+	})
+}
+
+func TestOfferedLinesGoLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out, w := open(t)
+		text := []byte("offered 0\n")
+		for i := range 3 {
+			if err := w.Offer(fmt.Appendf(text[:0], "offered %d\n", i), func(error) {}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		for range 10 {
+			go func() { _, _ = w.Write([]byte("written\n")) }()
+		}
+		synctest.Wait()
+		for range 13 {
+			out.reads <- -1
+		}
+		synctest.Wait()
+		want := "offered 0\n" + strings.Repeat("written\n", 10) + "offered 1\noffered 2\n"
+		if diff := cmp.Diff(want, out.String()); diff != "" {
+			t.Errorf("lines (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestALineThatCantBeWrittenLaterIsSaidToBeLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out, w := open(t)
+		var lost []error
+		for range 3 {
+			if err := w.Offer([]byte("offered\n"), func(err error) { lost = append(lost, err) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out.reads <- -1
+		out.reads <- 3
+		out.reads <- -1
+		synctest.Wait()
+		if len(lost) != 1 || !errors.Is(lost[0], errFull) {
+			t.Errorf("got %v", lost)
+		}
+		if diff := cmp.Diff("offered\noff\noffered\n", out.String()); diff != "" {
+			t.Errorf("lines (-want +got):\n%s", diff)
 		}
 	})
 }

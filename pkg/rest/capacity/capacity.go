@@ -69,7 +69,7 @@ func (s *Storage) Create(ctx context.Context, name string, obj runtime.Object, _
 		record := c.Record(audit.EventReportRefused)
 		record.Cell = name
 		call.End(&record, refused, c.Started, s.Now())
-		_ = s.Audit.Write(record) // nothing is issued, and the loss is in the log
+		_ = s.Audit.Write(record) // nothing is issued, and the loss is counted
 		return nil, c.Answer(ctx, refused)
 	}
 	return &cellcastv1alpha1.CellCapacity{

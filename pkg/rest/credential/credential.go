@@ -118,6 +118,9 @@ func (i *Issuer) Issue(ctx context.Context, c call.Call, issue Issue) (*cellcast
 	}
 	issue.Delivery = issue.Delivery.drawn()
 	ask := issue.ask(c)
+	if ask.Binding != nil {
+		record.BoundTo = ask.Binding.Name
+	}
 	minted, err := mint.Mint(ctx, began, cell, ask)
 	if err != nil {
 		return nil, i.end(&record, err, began)

@@ -22,6 +22,7 @@ import (
 	"cellcast.io/cellcast/pkg/policy"
 	"cellcast.io/cellcast/pkg/refusal"
 	"cellcast.io/cellcast/pkg/rest/call"
+	"cellcast.io/cellcast/pkg/revocation"
 	"cellcast.io/cellcast/pkg/seal"
 )
 
@@ -180,6 +181,9 @@ func TestARevocableCredentialSaysWhenItEndsAndByWhat(t *testing.T) {
 	}
 	if len(got.RevocationNonce) != 26 {
 		t.Errorf("the hub drew %q", got.RevocationNonce)
+	}
+	if record := f.trail.records[0]; record.BoundTo != revocation.SecretName(Owner(f.call), got.RevocationNonce) {
+		t.Errorf("the record says that it's bound to %q", record.BoundTo)
 	}
 	if record := f.trail.records[0]; !record.RevokesAt.Equal(got.RevokesAt.Time) || record.TTLSeconds != 60 {
 		t.Errorf("the record says %s and %d s", record.RevokesAt, record.TTLSeconds)

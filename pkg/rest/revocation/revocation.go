@@ -118,11 +118,12 @@ func (s *Storage) revoke(ctx context.Context, c call.Call, name string, question
 
 // end deletes what the credential is bound to, and reports whether it was there.
 func (s *Storage) end(ctx context.Context, c call.Call, row *registryv1alpha1.Cluster, spec cellcastv1alpha1.CellRevocationSpec, record *audit.Record) (bool, error) {
+	record.BoundTo = revocation.SecretName(credential.Owner(c), spec.RevocationNonce)
 	cell, err := s.Cells.Client(row)
 	if err != nil || record.DryRun {
 		return false, err
 	}
-	return mint.Revoke(ctx, cell, spec.Namespace, revocation.SecretName(credential.Owner(c), spec.RevocationNonce))
+	return mint.Revoke(ctx, cell, spec.Namespace, record.BoundTo)
 }
 
 func notFound(name string) error {
