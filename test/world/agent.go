@@ -23,6 +23,9 @@ type Access struct {
 	// Revocable are the namespaces whose credentials are revocable, made where
 	// they don't exist. The agent is told of them by RevocableFlag.
 	Revocable []string
+	// RevocableQuota is how many Secrets each of them may hold; zero for the
+	// default.
+	RevocableQuota int64
 }
 
 // RevocableFlag is the flag by which an agent is told where it ends credentials.
@@ -41,7 +44,7 @@ func (c *Cell) Install(ctx context.Context, mint ...string) error {
 func (c *Cell) InstallAccess(ctx context.Context, access Access) error {
 	cell := registration.Cell{
 		Name: c.Name, Endpoint: c.URL, CABundle: c.CABundle, Labels: c.Labels, Issuer: c.Issuer, Hub: c.joins(),
-		Revocable: access.Revocable,
+		Revocable: access.Revocable, RevocableQuota: access.RevocableQuota,
 	}
 	for _, namespace := range access.Revocable {
 		// Each namespace has this ServiceAccount sooner or later.
@@ -64,7 +67,15 @@ func (c *Cell) InstallAccess(ctx context.Context, access Access) error {
 	if err != nil {
 		return err
 	}
-	return c.Apply(ctx, manifests)
+	if err := c.Apply(ctx, manifests); err != nil {
+		return err
+	}
+	for _, namespace := range access.Revocable {
+		if err := c.countSecrets(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // StartAgent starts the cell's cellcast-agent, which reports to the server.

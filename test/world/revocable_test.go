@@ -10,12 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	"cellcast.io/cellcast/pkg/agent/revoker"
+	"cellcast.io/cellcast/pkg/cli/registration"
 	"cellcast.io/cellcast/pkg/revocation"
 	"cellcast.io/cellcast/test/world"
 	"cellcast.io/cellcast/test/world/worldtest"
@@ -33,7 +35,7 @@ func TestRevocableNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	short := create(t, admin, bindable("short", "2"))
-	if err := a.InstallAccess(ctx, world.Access{Mint: []string{"ci/deployer", "payments/deployer"}, Revocable: []string{"ci"}}); err != nil {
+	if err := a.InstallAccess(ctx, world.Access{Mint: []string{"ci/deployer", "payments/deployer"}, Revocable: []string{"ci"}, RevocableQuota: 2}); err != nil {
 		t.Fatal(err)
 	}
 	user, err := a.User(world.HubUser)
@@ -55,8 +57,8 @@ func TestRevocableNamespace(t *testing.T) {
 			want   string // in the refusal; empty where it's allowed
 		}{
 			"one as it should be":            {hub, bindable("good", "60"), ""},
-			"one of a day":                   {hub, bindable("good", "86400"), ""},
-			"one of more than a day":         {hub, bindable("bad", "86401"), "must have the label cellcast.io/revoke-after-seconds alone"},
+			"one as long as a token may be":  {hub, bindable("good", "3600"), ""},
+			"one of a second more":           {hub, bindable("bad", "3601"), "must have the label cellcast.io/revoke-after-seconds alone, of 60 to 3600 seconds"},
 			"one with data":                  {hub, with(func(s *corev1.Secret) { s.StringData = map[string]string{"a": "b"} }), "must hold nothing"},
 			"a ServiceAccount's token":       {hub, with(tokenSecret), "must be of type Opaque"},
 			"a token, as an administrator":   {admin, with(tokenSecret), "must be of type Opaque"},
@@ -76,6 +78,20 @@ func TestRevocableNamespace(t *testing.T) {
 	})
 
 	good := create(t, hub, bindable("good", "600"))
+	t.Run("the hub makes no more than the quota allows, and can't change that", func(t *testing.T) {
+		_, err := hub.CoreV1().Secrets("ci").Create(ctx, bindable("third", "600"), dryRun)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "exceeded quota: cellcast-revocable-secrets, requested: count/secrets=1, used: count/secrets=2, limited: count/secrets=2") {
+			t.Errorf("got %v", err)
+		}
+		quotas := hub.CoreV1().ResourceQuotas("ci")
+		if err := quotas.Delete(ctx, "cellcast-revocable-secrets", metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("deleting the quota: got %v, want 403", err)
+		}
+		_, err = quotas.Patch(ctx, "cellcast-revocable-secrets", types.MergePatchType, []byte(`{"spec":{"hard":{"count/secrets":"9"}}}`), metav1.PatchOptions{})
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("raising the quota: got %v, want 403", err)
+		}
+	})
 	t.Run("the hub neither reads nor changes them", func(t *testing.T) {
 		secrets := hub.CoreV1().Secrets("ci")
 		_, get := secrets.Get(ctx, good.Name, metav1.GetOptions{})
@@ -123,6 +139,13 @@ func TestRevocableNamespace(t *testing.T) {
 	})
 
 	t.Run("the agent ends a credential in time", func(t *testing.T) { endsInTime(t, a, admin, short) })
+}
+
+// Otherwise the cell would refuse what the hub doesn't yet know to be too much.
+func TestTheAgentPromisesLessThanTheQuotaAllows(t *testing.T) {
+	if revoker.MaxPending >= registration.DefaultRevocableQuota {
+		t.Errorf("the agent promises a namespace with %d credentials, the default quota allows %d", revoker.MaxPending, registration.DefaultRevocableQuota)
+	}
 }
 
 // endsInTime runs the agent's revoker after the Secret's time is over.

@@ -37,7 +37,7 @@ func newMetrics() metrics {
 		overdue: prometheus.NewDesc("cellcast_agent_revocations_oldest_overdue_seconds",
 			"For how long the oldest credential of the namespace should have been ended, zero where none should.", []string{"namespace"}, nil),
 		promised: prometheus.NewDesc("cellcast_agent_revocations_promised",
-			"1 while this replica can end credentials in the namespace, so that a report of it names the namespace; otherwise 0, and the hub issues no revocable credential there.", []string{"namespace"}, nil),
+			"1 while this replica can end credentials in the namespace and they aren't too many, so that a report of it names the namespace; otherwise 0, and the hub issues no revocable credential there.", []string{"namespace"}, nil),
 	}
 	for _, r := range []result{ended, gone, failed} {
 		m.attempts.WithLabelValues(string(r))
@@ -63,11 +63,7 @@ func (r *Revoker) Collect(out chan<- prometheus.Metric) {
 		gauge := func(desc *prometheus.Desc, value float64) {
 			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, ns.name)
 		}
-		pending := 0
-		for range ns.deadlines() {
-			pending++
-		}
-		gauge(r.metrics.pending, float64(pending))
+		gauge(r.metrics.pending, float64(ns.count()))
 		gauge(r.metrics.overdue, ns.overdue(now).Seconds())
 		promised := 0.0
 		if ns.promised(now) {

@@ -29,8 +29,14 @@ const (
 	maxOverdue = 5 * time.Second
 )
 
+// MaxPending is how many credentials of a namespace may be pending for it to be
+// promised. With more of them the hub issues no further one there until some
+// have ended: one permitted caller can't fill the cell's store. It's below the
+// quota that a cell has by default, to refuse before the cell has to.
+const MaxPending = 4500
+
 // namespace is what is known of the Secrets of one namespace: of each that has
-// the label, a name, a UID and a deadline.
+// the label, what reduce leaves of it.
 type namespace struct {
 	cache.SharedIndexInformer
 	name    string
@@ -69,14 +75,20 @@ func newNamespace(client any, secrets metadata.Getter, name string) (*namespace,
 	return ns, errors.Join(ns.SetTransform(reduce), ns.SetWatchErrorHandlerWithContext(ns.logTrouble))
 }
 
-// reduce drops what isn't needed of an object's metadata.
+// reduce keeps of an object's metadata what is needed, which is bounded whatever
+// its author put there: about a kilobyte for each Secret.
 func reduce(in any) (any, error) {
 	secret, ok := in.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return nil, fmt.Errorf("unexpected %T among the Secrets", in)
 	}
-	secret.ManagedFields, secret.Annotations = nil, nil
-	return secret, nil
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: secret.Namespace, Name: secret.Name, UID: secret.UID,
+		ResourceVersion:   secret.ResourceVersion, // by which the informer knows a change
+		CreationTimestamp: secret.CreationTimestamp,
+		DeletionTimestamp: secret.DeletionTimestamp,
+		Labels:            map[string]string{revocation.LabelSeconds: secret.Labels[revocation.LabelSeconds]},
+	}}, nil
 }
 
 // feed puts every Secret that is there, or comes, into the queue.
@@ -149,6 +161,14 @@ func (ns *namespace) overdue(now time.Time) (longest time.Duration) {
 	return longest
 }
 
+// count is how many credentials aren't ended yet.
+func (ns *namespace) count() (n int) {
+	for range ns.deadlines() {
+		n++
+	}
+	return n
+}
+
 func (ns *namespace) promised(now time.Time) bool {
-	return ns.HasSynced() && ns.contact.LostFor(now) <= maxBlind && ns.overdue(now) <= maxOverdue
+	return ns.HasSynced() && ns.contact.LostFor(now) <= maxBlind && ns.overdue(now) <= maxOverdue && ns.count() <= MaxPending
 }

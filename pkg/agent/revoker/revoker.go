@@ -5,8 +5,8 @@
 // accepted.
 //
 // It promises the namespaces where it does so, and only while it can: its watch
-// there is alive, and nothing is overdue. It reads the metadata of Secrets
-// alone, never what is in them.
+// there is alive, nothing is overdue, and there are no more than MaxPending. It
+// reads the metadata of Secrets alone, never what is in them.
 //
 // Every replica deletes: a deletion that another replica was faster with does
 // no harm, and so a replica that dies delays nothing. Nothing is remembered: a
@@ -26,9 +26,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 )
 
 // workers is how many Secrets are deleted at a time. After a restart, many may
@@ -79,9 +81,24 @@ func (r *Revoker) Run(ctx context.Context) {
 	for range workers {
 		running.Go(func() { r.work(ctx, q) })
 	}
+	running.Go(func() { wait.UntilWithContext(ctx, r.tellFull, tellEvery) })
 	<-ctx.Done()
 	q.ShutDown()
 	running.Wait()
+}
+
+// tellEvery is how often the log tells of a namespace that is full.
+const tellEvery = time.Minute
+
+// tellFull tells the log which namespaces aren't promised for the number of their
+// credentials alone: the hub's refusal points there.
+func (r *Revoker) tellFull(ctx context.Context) {
+	for _, ns := range r.namespaces {
+		if n := ns.count(); n > MaxPending {
+			klog.FromContext(ctx).Error(nil, "No further credential is issued in the namespace, for too many are pending",
+				"namespace", ns.name, "pending", n, "most", MaxPending)
+		}
+	}
 }
 
 // WaitForSync returns when the Secrets of every namespace were listed once, and
@@ -95,7 +112,8 @@ func (r *Revoker) WaitForSync(ctx context.Context) bool {
 }
 
 // Promised are the namespaces, sorted, in which credentials are being ended
-// now: their Secrets are known, the watch on them is alive and none is overdue.
+// now: their Secrets are known, the watch on them is alive, none is overdue and
+// they aren't too many.
 func (r *Revoker) Promised(now time.Time) []string {
 	var names []string
 	for _, ns := range r.namespaces {

@@ -3,6 +3,7 @@ package revoker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata/fake"
 	k8stesting "k8s.io/client-go/testing"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	"cellcast.io/cellcast/pkg/agent/contact"
 	"cellcast.io/cellcast/pkg/revocation"
@@ -263,6 +266,62 @@ func TestRevokerPromisesNothingThatItCannotRead(t *testing.T) {
 	})
 }
 
+func TestRevokerPromisesNoNamespaceThatIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCell(t, secret("soon", "60"))
+		for i := range MaxPending {
+			c.create(t, secret(fmt.Sprintf("later-%d", i), "3600"))
+		}
+		r := start(t, c)
+		pass(time.Second)
+		if diff := cmp.Diff([]string{"cd"}, r.Promised(time.Now())); diff != "" {
+			t.Errorf("promised with one too many (-want +got):\n%s", diff)
+		}
+		const warning = `ERROR No further credential is issued in the namespace, for too many are pending namespace="ci" pending=4501 most=4500` + "\n"
+		if diff := cmp.Diff(warning, warnings(t, r)); diff != "" {
+			t.Errorf("the log with one too many (-want +got):\n%s", diff)
+		}
+		pass(time.Minute)
+		want(t, c, "1m0s soon")
+		if diff := cmp.Diff([]string{"cd", "ci"}, r.Promised(time.Now())); diff != "" {
+			t.Errorf("promised with as many as may be (-want +got):\n%s", diff)
+		}
+		if got := warnings(t, r); got != "" {
+			t.Errorf("with as many as may be the log says\n%s", got)
+		}
+	})
+}
+
+// warnings are what the log says of namespaces that are full.
+func warnings(t *testing.T, r *Revoker) string {
+	t.Helper()
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	r.tellFull(klog.NewContext(t.Context(), logger))
+	return logger.GetSink().(ktesting.Underlier).GetBuffer().String()
+}
+
+func TestRevokerKeepsLittleOfASecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := strings.Repeat("x", 200_000)
+		large := secret("large", "3600")
+		large.ResourceVersion = "7"
+		large.Labels["note"], large.Annotations = "x", map[string]string{"note": long}
+		large.ManagedFields = []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(long)}}
+		large.OwnerReferences = []metav1.OwnerReference{{Name: long}}
+		large.Finalizers = []string{long}
+		c := newCell(t, large)
+		r := start(t, c)
+		pass(time.Second)
+		want := []any{&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ci", Name: "large", UID: "large-uid", ResourceVersion: "7", CreationTimestamp: large.CreationTimestamp,
+			Labels: map[string]string{revocation.LabelSeconds: "3600"},
+		}}}
+		if diff := cmp.Diff(want, r.namespaces[1].GetStore().List()); diff != "" {
+			t.Errorf("kept (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestRevokerMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCell(t, secret("one", "60"), secret("two", "3600"))
@@ -278,7 +337,7 @@ cellcast_agent_revocations_oldest_overdue_seconds{namespace="ci"} 10
 # TYPE cellcast_agent_revocations_pending gauge
 cellcast_agent_revocations_pending{namespace="cd"} 0
 cellcast_agent_revocations_pending{namespace="ci"} 2
-# HELP cellcast_agent_revocations_promised 1 while this replica can end credentials in the namespace, so that a report of it names the namespace; otherwise 0, and the hub issues no revocable credential there.
+# HELP cellcast_agent_revocations_promised 1 while this replica can end credentials in the namespace and they aren't too many, so that a report of it names the namespace; otherwise 0, and the hub issues no revocable credential there.
 # TYPE cellcast_agent_revocations_promised gauge
 cellcast_agent_revocations_promised{namespace="cd"} 1
 cellcast_agent_revocations_promised{namespace="ci"} 0

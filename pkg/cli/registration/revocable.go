@@ -25,17 +25,17 @@ import (
 const (
 	// hubSecretsName is the name of what bounds and permits the hub's dealings
 	// with Secrets.
-	hubSecretsName = "cellcast-hub-secrets"
+	hubSecretsName = "cellcast-hub-secrets" //nolint:gosec // G101: a name
 	// revocableName is the name of what bounds all Secrets of a revocable
 	// namespace: the policy on each, and the quota on their number.
 	revocableName = "cellcast-revocable-secrets"
 	// agentSecretsName is the name of what permits the agent's.
-	agentSecretsName = "cellcast-agent-secrets"
+	agentSecretsName = "cellcast-agent-secrets" //nolint:gosec // G101: a name
 )
 
 // secretName is the form of the names that revocation.SecretName gives, as a
 // regular expression.
-const secretName = "^cellcast-[0-9a-f]{64}$"
+const secretName = "^cellcast-[0-9a-f]{64}$" //nolint:gosec // G101: the form of a name
 
 // DefaultRevocableQuota is how many Secrets a revocable namespace holds, and so
 // how many credentials are alive there, where the cell doesn't say otherwise. It

@@ -34,7 +34,7 @@ spec:
   clusterSelector: {matchExpressions: [{key: env, operator: In, values: [prod, stage]}]}
   strategy: Sticky
   allowDark: true
-  credential: {namespace: payments, serviceAccountName: deployer, audiences: [vault], revocable: true}
+  credential: {namespace: payments, serviceAccountName: deployer, revocable: true}
 ---
 kind: PlacementPolicy
 apiVersion: registry.cellcast.io/v1alpha1
@@ -88,7 +88,7 @@ func TestTheAnswerIsWhole(t *testing.T) {
 	want := &Answer{
 		Workload: "payments/api", Caller: `subject "repo:acme/payments" of issuer "https://ci.example.com"`,
 		Policy: "payments", Specificity: 3, Strategy: "Sticky",
-		Credential: &Credential{Namespace: "payments", ServiceAccountName: "deployer", Audiences: []string{"vault"}, Revocable: true},
+		Credential: &Credential{Namespace: "payments", ServiceAccountName: "deployer", Revocable: true},
 		Policies: []Verdict{
 			{"payments", "policies.yaml, document 2", policy.Governs, 3, []string{"spec.subjects[0]: matches"}},
 			{"acme", "policies.yaml, document 1", policy.LessSpecific, 2, []string{"spec.subjects[0]: matches"}},

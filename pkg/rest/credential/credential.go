@@ -94,7 +94,7 @@ func (i *Issuer) endable(issue Issue) *refusal.Refusal {
 			"the agent of cell %s hasn't reported lately, so nobody there would end a revocable credential", cell)
 	case !slices.Contains(known.RevocableNamespaces, namespace):
 		return refusal.New(refusal.MintFailed,
-			"the agent of cell %s doesn't end credentials in namespace %s: start it with --revocable-namespaces=%s; where it is, its log says what it lacks", cell, namespace, namespace)
+			"the agent of cell %s doesn't end credentials in namespace %s: start it with --revocable-namespaces=%s; where it is, its log says what it lacks, or that too many are pending there", cell, namespace, namespace)
 	default:
 		return nil
 	}
