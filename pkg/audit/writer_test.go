@@ -249,7 +249,7 @@ func (o *output) Offer(line []byte, lost func(error)) error {
 		return o.full
 	}
 	o.offered = append(o.offered, lost)
-	o.Buffer.Write(line)
+	o.Write(line)
 	return nil
 }
 

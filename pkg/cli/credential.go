@@ -16,6 +16,7 @@ import (
 	"cellcast.io/cellcast/pkg/cli/door"
 )
 
+//nolint:gosec // a help text
 const credentialHelp = `Be the exec plugin of a kubeconfig: kubectl, or any client-go program, runs this
 when it needs a token for a cell, and again before that token ends. The kubeconfig
 holds no token then, and nothing is kept on disk.

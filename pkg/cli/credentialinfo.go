@@ -16,7 +16,7 @@ import (
 // envExecInfo is where client-go says to a plugin what it wants.
 const envExecInfo = "KUBERNETES_EXEC_INFO"
 
-const execCredentialKind = "ExecCredential"
+const execCredentialKind = "ExecCredential" //nolint:gosec // the name of a kind
 
 // parseExecInfo reads what client-go says. Fields that a newer one may add are
 // passed over: the version is what it promises by.

@@ -12,6 +12,7 @@ import (
 	"cellcast.io/cellcast/pkg/cli/kubeconfigfile"
 )
 
+//nolint:gosec // a help text
 const credentialKubeconfigHelp = `Print a kubeconfig for a cell that holds no token: it runs cellcast credential,
 which must be on the PATH, each time that one is needed. It can be kept, copied
 and committed; whoever uses it must be a caller whom the hub knows.

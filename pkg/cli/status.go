@@ -8,7 +8,7 @@ import (
 
 // The reasons of a failure that no server spoke of.
 const (
-	reasonNoCredential metav1.StatusReason = "NoCredential"
+	reasonNoCredential metav1.StatusReason = "NoCredential" //nolint:gosec // the name of a reason
 	reasonClient       metav1.StatusReason = "ClientFailure"
 )
 

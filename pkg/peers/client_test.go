@@ -99,11 +99,11 @@ func TestClientSaysWhatThePeerAnswered(t *testing.T) {
 		want     string
 		rejected bool
 	}{
-		"401: the token is given up": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you", 401) },
+		"401: the token is given up": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you", http.StatusUnauthorized) },
 			`the peer answered 401 Unauthorized: "who are you\n"`, true},
-		"a conflict": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "a replay", 409) },
+		"a conflict": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "a replay", http.StatusConflict) },
 			`the peer answered 409 Conflict: "a replay\n"`, false},
-		"a redirect isn't followed": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 307) },
+		"a redirect isn't followed": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect) },
 			"the peer answered 307 Temporary Redirect", false},
 		"an answer of nobody": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") },
 			"the peer's answer doesn't name its instance", false},

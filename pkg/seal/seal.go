@@ -9,14 +9,13 @@
 package seal
 
 import (
-	"crypto/ecdh"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"math/big"
+	"slices"
 
 	"github.com/go-jose/go-jose/v4"
 
@@ -29,6 +28,8 @@ const (
 	curve   = "P-256"
 	// coordinate is the length of a coordinate, in bytes.
 	coordinate = 32
+	// uncompressed begins a point with both of them (SEC 1, section 2.3.3).
+	uncompressed = 4
 	// MaxSealed is the most bytes of a JWE that Open reads.
 	MaxSealed = 64 << 10
 )
@@ -53,11 +54,11 @@ func ParseRecipient(field string, r v1alpha1.Recipient) (Recipient, *refusal.Ref
 	if refused != nil {
 		return Recipient{}, refused
 	}
-	// crypto/ecdh refuses a point that isn't on the curve.
-	if _, err := ecdh.P256().NewPublicKey(append(append([]byte{4}, x...), y...)); err != nil {
+	key, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), slices.Concat([]byte{uncompressed}, x, y))
+	if err != nil {
 		return Recipient{}, refusal.Invalid(field, "is no point of %s: make the key anew", curve)
 	}
-	return Recipient{&ecdsa.PublicKey{Curve: elliptic.P256(), X: new(big.Int).SetBytes(x), Y: new(big.Int).SetBytes(y)}}, nil
+	return Recipient{key}, nil
 }
 
 func parseCoordinate(field, text string) ([]byte, *refusal.Refusal) {
@@ -82,7 +83,10 @@ func (r Recipient) Seal(token string) (string, error) {
 }
 
 // Key is a private key, for the answers to one run's questions.
-type Key struct{ key *ecdsa.PrivateKey }
+type Key struct {
+	key   *ecdsa.PrivateKey
+	point []byte // the public half, x before y
+}
 
 // NewKey returns a new key.
 func NewKey() (*Key, error) {
@@ -90,15 +94,18 @@ func NewKey() (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key to open the credential with: %w", err)
 	}
-	return &Key{key}, nil
+	point, err := key.PublicKey.Bytes()
+	if err != nil {
+		return nil, fmt.Errorf("make a key to open the credential with: %w", err)
+	}
+	return &Key{key, point[1:]}, nil
 }
 
 // Recipient is the public half, as a request carries it.
 func (k *Key) Recipient() *v1alpha1.Recipient {
-	part := func(n *big.Int) string {
-		return base64.RawURLEncoding.EncodeToString(n.FillBytes(make([]byte, coordinate)))
-	}
-	return &v1alpha1.Recipient{KeyType: keyType, Curve: curve, X: part(k.key.X), Y: part(k.key.Y)}
+	x, y := k.point[:coordinate], k.point[coordinate:]
+	return &v1alpha1.Recipient{KeyType: keyType, Curve: curve,
+		X: base64.RawURLEncoding.EncodeToString(x), Y: base64.RawURLEncoding.EncodeToString(y)}
 }
 
 // Open returns the token in a JWE that was sealed to this key. The error quotes

@@ -2,8 +2,6 @@ package seal
 
 import (
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -100,10 +98,6 @@ func TestOpenKnowsOneAlgorithm(t *testing.T) {
 
 func TestParseRecipientTakesAPointOfP256(t *testing.T) {
 	good := *newKey(t).Recipient()
-	other, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
 	change := func(f func(*v1alpha1.Recipient)) v1alpha1.Recipient {
 		r := good
 		f(&r)
@@ -114,22 +108,21 @@ func TestParseRecipientTakesAPointOfP256(t *testing.T) {
 		recipient v1alpha1.Recipient
 		field     string
 	}{
-		"RSA":                    {change(func(r *v1alpha1.Recipient) { r.KeyType = "RSA" }), "spec.recipient.kty"},
-		"nothing":                {v1alpha1.Recipient{}, "spec.recipient.kty"},
-		"another curve":          {change(func(r *v1alpha1.Recipient) { r.Curve = "P-384" }), "spec.recipient.crv"},
-		"a longer coordinate":    {change(func(r *v1alpha1.Recipient) { r.X = zero + zero }), "spec.recipient.x"},
-		"a coordinate missing":   {change(func(r *v1alpha1.Recipient) { r.Y = "" }), "spec.recipient.y"},
-		"base64 with padding":    {change(func(r *v1alpha1.Recipient) { r.X += "=" }), "spec.recipient.x"},
-		"not on the curve":       {change(func(r *v1alpha1.Recipient) { r.Y = r.X }), "spec.recipient"},
-		"the point at infinity":  {change(func(r *v1alpha1.Recipient) { r.X, r.Y = zero, zero }), "spec.recipient"},
-		"a point of another one": {change(func(r *v1alpha1.Recipient) { r.X = other.X.Text(62)[:43] }), "spec.recipient.x"},
+		"RSA":                   {change(func(r *v1alpha1.Recipient) { r.KeyType = "RSA" }), "spec.recipient.kty"},
+		"nothing":               {v1alpha1.Recipient{}, "spec.recipient.kty"},
+		"another curve":         {change(func(r *v1alpha1.Recipient) { r.Curve = "P-384" }), "spec.recipient.crv"},
+		"a longer coordinate":   {change(func(r *v1alpha1.Recipient) { r.X = zero + zero }), "spec.recipient.x"},
+		"a coordinate missing":  {change(func(r *v1alpha1.Recipient) { r.Y = "" }), "spec.recipient.y"},
+		"base64 with padding":   {change(func(r *v1alpha1.Recipient) { r.X += "=" }), "spec.recipient.x"},
+		"not on the curve":      {change(func(r *v1alpha1.Recipient) { r.Y = r.X }), "spec.recipient"},
+		"the point at infinity": {change(func(r *v1alpha1.Recipient) { r.X, r.Y = zero, zero }), "spec.recipient"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			_, refused := ParseRecipient("spec.recipient", tt.recipient)
 			switch {
 			case refused == nil:
 				t.Error("it was taken")
-			case refused.Field != tt.field && !(tt.field == "spec.recipient.x" && refused.Field == "spec.recipient"):
+			case refused.Field != tt.field:
 				t.Errorf("refused for %s, want %s", refused.Field, tt.field)
 			}
 		})
