@@ -41,7 +41,7 @@ test: kube build ## Run every test, on real control planes.
 	CELLCAST_REQUIRE_WORLD=1 go test $(RACE) -timeout 25m ./...
 
 .PHONY: bench
-bench: kube build ## Measure decisions, placements and mints; prints lines `bench NAME VALUE UNIT`.
+bench: kube build ## Measure decisions, placements, mints, the client and memory; prints lines `bench NAME VALUE UNIT`.
 	CELLCAST_REQUIRE_WORLD=1 go run ./test/bench
 
 .PHONY: generate

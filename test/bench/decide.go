@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -36,7 +37,7 @@ var production = map[string]string{registryv1alpha1.LabelEnv: "prod"}
 
 // measureDecisions measures Govern over the policies and Decide over fleets of
 // several sizes.
-func measureDecisions(r *report) error {
+func measureDecisions(_ context.Context, r *report) error {
 	r.say("\nDecide: %d policies that take turns, each LeastLoaded and for every cell; the cells have sizes and loads"+
 		"\nat random, one in ten is DRAINING; asked are 500m of cpu, 1Gi of memory and a pod, without a trace."+
 		"\nA time is the median of %d batches of %d decisions, so that other programs on the machine count little.",

@@ -33,7 +33,26 @@ const (
 )
 
 // measureRequests starts a fleet and compares requests to it.
-func measureRequests(ctx context.Context, r *report) (err error) {
+func measureRequests(ctx context.Context, r *report) error {
+	return withFleet(ctx, func(f *fleet.Fleet) error {
+		clients, err := newClients(ctx, f)
+		if err != nil {
+			return err
+		}
+		if err := clients.settle(ctx, f); err != nil {
+			return err
+		}
+		r.say("\nRequests: one hub, one cell, one policy. Two sides ask in alternation from one process, one request at a time,"+
+			"\n%d each after %d to warm up, over open HTTP/2 connections, in JSON, without a limit on the rate. A placement"+
+			"\nthrough aggregation and the SelfSubjectAccessReview come from one hub user with a client certificate; a direct"+
+			"\none from a pipeline, whose token the hub verifies each time. The bare TokenRequest comes from a user with the"+
+			"\nhub's rights on the cell, by client certificate; a placement with mint also holds a reservation.", counted, warmUp)
+		return clients.compare(ctx, r)
+	})
+}
+
+// withFleet runs a measurement on a hub and a cell.
+func withFleet(ctx context.Context, measure func(*fleet.Fleet) error) (err error) {
 	dir, err := os.MkdirTemp("", "cellcast-bench-")
 	if err != nil {
 		return err
@@ -51,19 +70,7 @@ func measureRequests(ctx context.Context, r *report) (err error) {
 			err = os.RemoveAll(dir)
 		}
 	}()
-	clients, err := newClients(ctx, f)
-	if err != nil {
-		return err
-	}
-	if err := clients.settle(ctx, f); err != nil {
-		return err
-	}
-	r.say("\nRequests: one hub, one cell, one policy. Two sides ask in alternation from one process, one request at a time,"+
-		"\n%d each after %d to warm up, over open HTTP/2 connections, in JSON, without a limit on the rate. A placement"+
-		"\nthrough aggregation and the SelfSubjectAccessReview come from one hub user with a client certificate; a direct"+
-		"\none from a pipeline, whose token the hub verifies each time. The bare TokenRequest comes from a user with the"+
-		"\nhub's rights on the cell, by client certificate; a placement with mint also holds a reservation.", counted, warmUp)
-	return clients.compare(ctx, r)
+	return measure(f)
 }
 
 // compare runs every comparison, and says what a placement with mint is made

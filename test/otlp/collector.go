@@ -6,6 +6,7 @@ package otlp
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -22,7 +23,7 @@ type Collector struct {
 	collectorv1.UnimplementedTraceServiceServer
 	listener net.Listener
 	server   *grpc.Server
-	served   chan error
+	served   func() error // waits for the end of serving
 
 	mu    sync.Mutex
 	spans []Span
@@ -49,19 +50,25 @@ func Start() (*Collector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting a collector of spans: %w", err)
 	}
-	c := &Collector{listener: listener, server: grpc.NewServer(), served: make(chan error, 1)}
+	c := &Collector{listener: listener, server: grpc.NewServer()}
 	collectorv1.RegisterTraceServiceServer(c.server, c)
-	go func() { c.served <- c.server.Serve(listener) }()
+	ended := make(chan error, 1)
+	go func() { ended <- c.server.Serve(listener) }()
+	c.served = sync.OnceValue(func() error { return <-ended })
 	return c, nil
 }
 
 // Endpoint is where it listens, as a TracingConfiguration names it.
 func (c *Collector) Endpoint() string { return c.listener.Addr().String() }
 
-// Close ends the collector. What it took can still be read.
+// Close ends the collector; a second call does nothing. What it took can still be
+// read.
 func (c *Collector) Close() error {
 	c.server.Stop()
-	return <-c.served
+	if err := c.served(); !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil // it was closed before it began
 }
 
 // Export takes spans.

@@ -44,6 +44,9 @@ func TestTheCollectorHasWhatWasExported(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	if err := collector.Close(); err != nil {
+		t.Errorf("closing it again: %v", err)
+	}
 	got := collector.Spans()
 	if len(got) != 3 || !strings.Contains(got[0].Text, `"asked"`) || !strings.Contains(got[0].Text, "201") {
 		t.Fatalf("got %+v", got)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -33,8 +34,23 @@ func applyTracing(o *genericoptions.TracingOptions, pod hub.Pod, g *genericapise
 	if instance == "" {
 		instance = g.APIServerID
 	}
-	g.TracerProvider, err = tracing.NewProvider(context.Background(), config, nil, []resource.Option{
+	provider, err := tracing.NewProvider(context.Background(), config, nil, []resource.Option{
 		resource.WithAttributes(attribute.String("service.name", "cellcast-hub"), attribute.String("service.instance.id", instance)),
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	g.TracerProvider = brief{provider}
+	return nil
+}
+
+// brief is a TracerProvider that doesn't hold up the end of a replica. What it
+// hasn't sent of the last spans two seconds after the end is lost; a collector
+// that is away would take ten of the seconds that the replica has.
+type brief struct{ tracing.TracerProvider }
+
+func (b brief) Shutdown(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return b.TracerProvider.Shutdown(ctx)
 }
