@@ -38,7 +38,9 @@ demo-down: ## Stop what demo-up left running.
 
 .PHONY: test
 test: kube build ## Run every test, on real control planes.
-	CELLCAST_REQUIRE_WORLD=1 go test $(RACE) -timeout 25m ./...
+	CELLCAST_REQUIRE_WORLD=1 go test $(RACE) -timeout 25m $$(go list ./... | grep -v /test/resilience)
+	@# By itself and without the race detector: it puts a fleet under load.
+	CELLCAST_REQUIRE_WORLD=1 go test -timeout 15m -v ./test/resilience
 
 .PHONY: bench
 bench: kube build ## Measure decisions, placements, mints, the client and memory; prints lines `bench NAME VALUE UNIT`.

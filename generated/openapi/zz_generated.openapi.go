@@ -141,7 +141,7 @@ func schema_cellcast_apis_cellcast_v1alpha1_Candidate(ref common.ReferenceCallba
 					},
 					"reason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "reason says in one word why: OutsidePolicy, Draining, Dark, NotDark, UnknownState, NeverReported, Stale, NoCapacity or DoesNotFit.",
+							Description: "reason says in one word why: OutsidePolicy, Draining, Dark, NotDark, UnknownState, NeverReported, Stale, NoCapacity or DoesNotFit. Of a cell that isn't excluded it is empty, or Unreachable: chosen only where no other is left, because the hub can't ask it for a credential now.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -115,6 +115,13 @@ func (b *breaker) enter() (probe bool, err error) {
 	return true, nil
 }
 
+// parked reports whether a call would fail at once now.
+func (b *breaker) parked() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.retryAt.IsZero() && (b.probing || b.clock.Now().Before(b.retryAt))
+}
+
 func (b *breaker) leave(probe bool, err error, v verdict) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

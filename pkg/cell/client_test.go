@@ -224,8 +224,14 @@ func TestACellThatCantBeConnectedToIsNotAskedForAWhile(t *testing.T) {
 	if n := len(w.cell.Requests()); n != seen {
 		t.Errorf("the cell was asked %d times while parked", n-seen)
 	}
+	if diff := cmp.Diff([]string{"fra-1"}, w.clients.Parked()); diff != "" {
+		t.Errorf("parked (-want +got):\n%s", diff)
+	}
 
 	w.clock.SetTime(w.clock.Now().Add(16 * time.Second))
+	if parked := w.clients.Parked(); len(parked) != 0 {
+		t.Errorf("when it may be tried again, %v is parked", parked)
+	}
 	if _, err := client.WhoAmI(t.Context()); err != nil {
 		t.Errorf("after the pause: %v", err)
 	}

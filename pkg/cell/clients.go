@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -57,6 +58,9 @@ type Clients struct {
 
 	mu   sync.Mutex
 	held map[string]held
+
+	openMu sync.Mutex
+	opened map[string]*breaker // those that have ever opened, by cell
 }
 
 // held is a client, and what it was made from.
@@ -77,7 +81,7 @@ func NewClients(tokens TokenSource, options Options) *Clients {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Clients{tokens: tokens, options: options, held: map[string]held{}}
+	return &Clients{tokens: tokens, options: options, held: map[string]held{}, opened: map[string]*breaker{}}
 }
 
 // For returns the client of the cell. It's the same one until the row's
@@ -97,6 +101,7 @@ func (c *Clients) For(cluster *registryv1alpha1.Cluster) (*Client, error) {
 	}
 	if known {
 		old.client.close()
+		c.unpark(cluster.Name)
 	}
 	c.held[cluster.Name] = held{client, spec.Endpoint, spec.Trust.Audience, bytes.Clone(spec.CABundle)}
 	return client, nil
@@ -110,7 +115,37 @@ func (c *Clients) Forget(name string) {
 	if old, known := c.held[name]; known {
 		old.client.close()
 		delete(c.held, name)
+		c.unpark(name)
 	}
+}
+
+// Parked are the cells that aren't asked for the moment, because they could not
+// be connected to. When the pause of one is over it isn't among them any more:
+// the next call tries it.
+func (c *Clients) Parked() []string {
+	c.openMu.Lock()
+	opened := maps.Clone(c.opened)
+	c.openMu.Unlock()
+	var names []string
+	for name, b := range opened {
+		if b.parked() {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// park notes that the cell's breaker has opened, which may call it under a lock.
+func (c *Clients) park(name string, b *breaker) {
+	c.openMu.Lock()
+	defer c.openMu.Unlock()
+	c.opened[name] = b
+}
+
+func (c *Clients) unpark(name string) {
+	c.openMu.Lock()
+	defer c.openMu.Unlock()
+	delete(c.opened, name)
 }
 
 func (c *Clients) build(cluster *registryv1alpha1.Cluster) (*Client, error) {
@@ -129,11 +164,16 @@ func (c *Clients) build(cluster *registryv1alpha1.Cluster) (*Client, error) {
 		return nil, fmt.Errorf("spec.trust.audience: is one that the hub itself accepts")
 	}
 	connection := newTransport(roots, c.options.Proxy)
+	var b *breaker
+	b = newBreaker(&identity{
+		next: connection, tokens: c.tokens, audience: cluster.Spec.Trust.Audience,
+		host: endpoint.Host, userAgent: "cellcast-hub/" + c.options.Version,
+	}, c.options.Clock, func() {
+		connection.CloseIdleConnections()
+		c.park(cluster.Name, b)
+	})
 	hub := &http.Client{
-		Transport: c.traced(newBreaker(&identity{
-			next: connection, tokens: c.tokens, audience: cluster.Spec.Trust.Audience,
-			host: endpoint.Host, userAgent: "cellcast-hub/" + c.options.Version,
-		}, c.options.Clock, connection.CloseIdleConnections)),
+		Transport: c.traced(b),
 		// A redirect would take the hub's token wherever the cell says.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -185,8 +185,14 @@ func isConnection(err error) bool {
 		op      *net.OpError
 	)
 	return errors.As(err, &dns) || errors.As(err, &op) || errors.As(err, &network) && network.Timeout() ||
-		utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err) || isProxys(plain(err)) ||
+		utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err) || isHTTP2s(plain(err)) || isProxys(plain(err)) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// isHTTP2s reports whether this is what net/http makes of a connection that ended
+// between its handshake and the first request, which has no type of its own.
+func isHTTP2s(text string) bool {
+	return strings.HasPrefix(text, "http2: client conn") || strings.HasPrefix(text, "http2: Transport received Server's graceful shutdown GOAWAY")
 }
 
 // isProxys reports whether this is what net/http makes of a proxy's refusal to

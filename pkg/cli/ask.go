@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	kruntime "k8s.io/apimachinery/pkg/runtime"
@@ -22,6 +23,8 @@ const (
 	// shortestTry is the least time that a try is begun with: one that is cut off
 	// may have minted a token that nobody gets.
 	shortestTry = time.Second
+	// spread is how much longer than advised it may wait, in parts.
+	spread = 0.25
 	// longWait is the wait that is spoken of.
 	longWait = time.Second
 )
@@ -77,6 +80,9 @@ func (h *hub) ask(ctx context.Context, cell string, question *rest.Request, answ
 		pause := advised(err)
 		if pause <= 0 {
 			pause = pauses.Step()
+		} else {
+			// All who were told the same must not come at once.
+			pause += time.Duration(h.env.random() * spread * float64(pause))
 		}
 		if !failed.mayClear() || end.Sub(h.env.Now())-pause < shortestTry {
 			return failed
@@ -114,6 +120,14 @@ func advised(err error) time.Duration {
 		return 0
 	}
 	return time.Duration(s.Details.RetryAfterSeconds) * time.Second
+}
+
+// random is from 0 to 1, without 1.
+func (e Env) random() float64 {
+	if e.Random != nil {
+		return e.Random()
+	}
+	return rand.Float64() //nolint:gosec // it spreads load and guards nothing
 }
 
 // sleep waits for d, or for the end of ctx.

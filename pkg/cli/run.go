@@ -36,6 +36,8 @@ type Env struct {
 	Now func() time.Time
 	// Sleep waits between two tries, until ctx ends at most; nil really waits.
 	Sleep func(ctx context.Context, d time.Duration) error
+	// Random spreads waits: from 0 to 1, without 1; nil really draws.
+	Random func() float64
 	// UserCacheDir is where the user's caches are; nil means nowhere.
 	UserCacheDir func() (string, error)
 }

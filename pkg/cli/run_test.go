@@ -86,6 +86,7 @@ func (c *caller) run(args ...string) answerOf {
 		Err:    &err,
 		Getenv: func(key string) string { return c.env[key] },
 		Now:    c.clock.now,
+		Random: func() float64 { return 0 },
 		Sleep: func(ctx context.Context, d time.Duration) error {
 			if c.sleep != nil {
 				c.sleep()

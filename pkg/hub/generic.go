@@ -66,7 +66,7 @@ func (s *Server) questions() questions {
 	}
 	return questions{
 		placements: &placement.Storage{
-			View: s.registry.View, Engine: s.engine, Release: s.index.Release, Relay: s.replicas.relay, Warm: s.warm,
+			View: s.registry.View, Engine: s.engine, Release: s.index.Release, Relay: s.replicas.relay, Unreachable: s.clients.Parked, Warm: s.warm,
 			Issuer: issuer, SeesAll: s.seesAll, Audit: s.audit, Now: s.clock.Now,
 		},
 		cells: &cell.Storage{

@@ -103,7 +103,9 @@ func TestClientSaysWhatThePeerAnswered(t *testing.T) {
 			`the peer answered 401 Unauthorized: "who are you\n"`, true},
 		"a conflict": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "a replay", http.StatusConflict) },
 			`the peer answered 409 Conflict: "a replay\n"`, false},
-		"a redirect isn't followed": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect) },
+		"a redirect isn't followed": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		},
 			"the peer answered 307 Temporary Redirect", false},
 		"an answer of nobody": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") },
 			"the peer's answer doesn't name its instance", false},

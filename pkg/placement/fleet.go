@@ -46,6 +46,17 @@ func (f *fleet) accepting(dark bool) bitset {
 	return f.takesLive
 }
 
+// set is these cells; names that aren't registered are left out.
+func (f *fleet) set(names []string) bitset {
+	set := newBitset(len(f.cells))
+	for _, name := range names {
+		if slot, registered := slices.BinarySearch(f.names, name); registered {
+			set.put(slot, true)
+		}
+	}
+	return set
+}
+
 // bitset is a set of slots, 64 to a word.
 type bitset []uint64
 
@@ -55,6 +66,15 @@ func (b bitset) put(slot int, in bool) {
 	if in {
 		b[slot/64] |= 1 << (slot % 64)
 	}
+}
+
+// without is what is in b and not in other, which is as long.
+func (b bitset) without(other bitset) bitset {
+	rest := make(bitset, len(b))
+	for i := range b {
+		rest[i] = b[i] &^ other[i]
+	}
+	return rest
 }
 
 func (b bitset) has(slot int) bool { return b[slot/64]>>(slot%64)&1 == 1 }

@@ -29,6 +29,10 @@ type Request struct {
 	Resources capacity.Amounts
 	// Explain asks for the trace.
 	Explain bool
+	// Unreachable are cells that can't be asked for a credential now. One of them
+	// is chosen only where no other is left: it looks emptier with every mint
+	// that fails, and would draw every placement to itself.
+	Unreachable []string
 }
 
 // Decision is the answer.
@@ -88,7 +92,10 @@ func (e *Engine) decide(r Request, p *Permission, now time.Time, reserve bool) (
 		taste:     tasteOf(r.Workload),
 		turn:      e.turns.next(p, f),
 	}
-	found := q.search()
+	if len(r.Unreachable) > 0 {
+		q.unreachable = f.set(r.Unreachable)
+	}
+	found := q.searchReachable()
 	var d Decision
 	if r.Explain {
 		d.Trace = q.explain(found.slot, p.Policy, now)

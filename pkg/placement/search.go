@@ -16,10 +16,12 @@ type question struct {
 	strategy  registry.Strategy
 	permitted bitset
 	accepting bitset
-	dark      bool
-	demand    capacity.Demand
-	taste     taste
-	turn      int // RoundRobin: the slot to begin at
+	// unreachable is nil where every cell can be reached.
+	unreachable bitset
+	dark        bool
+	demand      capacity.Demand
+	taste       taste
+	turn        int // RoundRobin: the slot to begin at
 }
 
 // found is what a search ends with.
@@ -32,6 +34,22 @@ type found struct {
 
 // nowhere is the slot of no cell.
 const nowhere = -1
+
+// searchReachable is search, except that a cell that can't be reached is taken
+// only where no other is left.
+func (q *question) searchReachable() found {
+	best := q.search()
+	if q.unreachable == nil || best.slot == nowhere || !q.unreachable.has(best.slot) {
+		return best
+	}
+	reachable := *q
+	reachable.accepting = q.accepting.without(q.unreachable)
+	if other := reachable.search(); other.slot != nowhere {
+		other.leftOut = best.leftOut
+		return other
+	}
+	return best
+}
 
 // search returns the cell that the strategy prefers among those that pass the
 // three stages. Each strategy is an order: the lowest score wins, of equal

@@ -24,6 +24,9 @@ const (
 	DoesNotFit    Reason = "DoesNotFit"
 )
 
+// Unreachable is no reason to exclude a cell, but to choose it last.
+const Unreachable Reason = "Unreachable"
+
 // Stage is the filter stage that the reason belongs to.
 func (r Reason) Stage() v1alpha1.Stage {
 	switch r {

@@ -24,6 +24,7 @@ type line struct {
 	short       *capacity.Shortage // with DoesNotFit
 	utilisation capacity.Utilisation
 	received    time.Time // zero where the verdict rests on no report
+	unreachable bool
 }
 
 // explain says of every cell what became of it.
@@ -42,6 +43,7 @@ func (q *question) describe(slot int, l *line) {
 	case v1alpha1.StagePermission, v1alpha1.StageState:
 		return
 	}
+	l.unreachable = q.unreachable != nil && q.unreachable.has(slot)
 	_, l.received = q.view.Health(slot)
 	l.utilisation = q.view.Utilisation(slot, &q.demand)
 	if l.reason == DoesNotFit {
@@ -79,6 +81,20 @@ func (t *Trace) Reachable() (reachable []v1alpha1.Candidate, hidden int32) {
 	return reachable, hidden
 }
 
+// HasAlternative reports whether another cell could have been chosen, and be
+// asked for a credential.
+func (t *Trace) HasAlternative() bool {
+	if t == nil {
+		return false
+	}
+	for slot := range t.lines {
+		if l := &t.lines[slot]; slot != t.chosen && l.reason == "" && !l.unreachable {
+			return true
+		}
+	}
+	return false
+}
+
 func (t *Trace) candidate(slot int) v1alpha1.Candidate {
 	l := &t.lines[slot]
 	c := v1alpha1.Candidate{
@@ -89,6 +105,9 @@ func (t *Trace) candidate(slot int) v1alpha1.Candidate {
 		Message:            t.message(l),
 		UtilisationPercent: l.utilisation.Percent(),
 		WorstResource:      string(l.utilisation.Resource),
+	}
+	if l.reason == "" && l.unreachable {
+		c.Reason, c.Message = string(Unreachable), "the hub can't reach the cell's API now, so it's chosen only where no other is left"
 	}
 	if !l.received.IsZero() {
 		seconds := int64(t.age(l) / time.Second)

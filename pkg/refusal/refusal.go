@@ -50,6 +50,13 @@ func (r *Refusal) Because(cause error) *Refusal {
 	return &c
 }
 
+// RetriedAfter returns the refusal with this advice on when to ask again.
+func (r *Refusal) RetriedAfter(d time.Duration) *Refusal {
+	c := *r
+	c.RetryAfter = d
+	return &c
+}
+
 // Error is the code, the field and the message.
 func (r *Refusal) Error() string {
 	if r.Field != "" {

@@ -24,9 +24,12 @@ func TestEveryReplicaRanksEveryCell(t *testing.T) {
 	for _, replica := range hub.Hub.Servers {
 		t.Run(replica.Name()+" ranks", func(t *testing.T) { ranks(t, replica) })
 	}
+	if direct := count(t, hub.Hub.Servers[0], directly, `subresource="capacity"`); direct < 3 {
+		t.Errorf("%v reports came to the first replica, want one of each cell at least", direct)
+	}
 	for _, replica := range hub.Hub.Servers[1:] {
 		t.Run(replica.Name()+" was told", func(t *testing.T) {
-			if direct := count(t, replica, "apiserver_request_total", `subresource="capacity"`); direct != 0 {
+			if direct := count(t, replica, directly, `subresource="capacity"`); direct != 0 {
 				t.Errorf("%v reports came to it directly, so that it's no proof of the relay", direct)
 			}
 			if told := count(t, replica, "cellcast_relay_messages_total", `direction="received"`, `kind="report"`, `result="ok"`); told < 3 {
@@ -37,6 +40,9 @@ func TestEveryReplicaRanksEveryCell(t *testing.T) {
 	t.Run("the relay takes nothing from a caller of another kind", onlyPeersRelay)
 	t.Run("a report is refused where it is known by relay", replayedElsewhere)
 }
+
+// directly counts the requests that came to a replica, reports among them.
+const directly = "apiserver_request_total"
 
 // gather makes every agent report to the first replica: the others end, and
 // come back when all agents are there.
@@ -50,7 +56,7 @@ func gather(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	left, client := time.Now(), asked(t, first)
+	left, client := time.Now(), clientOf(t, first)
 	// Times in an answer are whole seconds.
 	eventually(t, "every agent reports to the replica that is left", func(ctx context.Context) error {
 		return heardSince(ctx, client, left.Add(time.Second))
@@ -64,7 +70,7 @@ func gather(t *testing.T) {
 
 // ranks checks what a replica says of the fleet, and that it keeps hearing.
 func ranks(t *testing.T, replica *world.Server) {
-	client, began := asked(t, replica), time.Now()
+	client, began := clientOf(t, replica), time.Now()
 	eventually(t, "it has heard of every cell anew", func(ctx context.Context) error {
 		return heardSince(ctx, client, began)
 	})
@@ -81,8 +87,8 @@ func ranks(t *testing.T, replica *world.Server) {
 		t.Errorf("it ranked %d cells: %+v", len(answer.Status.Candidates), answer.Status.Candidates)
 	}
 	for _, candidate := range answer.Status.Candidates {
-		if candidate.Reason != "" || candidate.UtilisationPercent == "" {
-			t.Errorf("%s isn't ranked: %+v", candidate.Name, candidate)
+		if candidate.Verdict == cellcastv1alpha1.VerdictExcluded || candidate.UtilisationPercent == "" {
+			t.Errorf("%s isn't ranked: %+v", candidate.Cell, candidate)
 		}
 	}
 }
@@ -139,7 +145,7 @@ func replayedElsewhere(t *testing.T) {
 	if code, answer := post(t, first, path, bearer, report); code != http.StatusCreated {
 		t.Fatalf("got %d %s", code, answer)
 	}
-	client := asked(t, last)
+	client := clientOf(t, last)
 	eventually(t, "the other replica knows the report", func(ctx context.Context) error {
 		cells, err := cellsOf(ctx, client)
 		if err == nil && cells["eu"].UtilisationPercent != "37.5" {

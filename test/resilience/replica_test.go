@@ -20,8 +20,8 @@ import (
 	"cellcast.io/cellcast/test/world"
 )
 
-// asked is a client of one replica, past the balancer, for a pipeline.
-func asked(t *testing.T, replica *world.Server) versioned.Interface {
+// clientOf is a client of one replica, past the balancer, for a pipeline.
+func clientOf(t *testing.T, replica *world.Server) versioned.Interface {
 	t.Helper()
 	token, err := hub.Token(repositoryID, nil)
 	if err != nil {

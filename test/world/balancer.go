@@ -128,8 +128,12 @@ func (b *Balancer) pick(which int) (string, error) {
 func (b *Balancer) accept(ctx context.Context, listener net.Listener, which int) {
 	for {
 		conn, err := listener.Accept()
-		if err != nil {
-			return // closed
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // such as too many open files
+			time.Sleep(probeEvery)
+			continue
 		}
 		b.running.Go(func() { b.pass(ctx, conn, which) })
 	}

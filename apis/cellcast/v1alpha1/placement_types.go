@@ -236,7 +236,9 @@ type Candidate struct {
 	Stage Stage `json:"stage,omitempty"`
 
 	// reason says in one word why: OutsidePolicy, Draining, Dark, NotDark,
-	// UnknownState, NeverReported, Stale, NoCapacity or DoesNotFit.
+	// UnknownState, NeverReported, Stale, NoCapacity or DoesNotFit. Of a cell that
+	// isn't excluded it is empty, or Unreachable: chosen only where no other is
+	// left, because the hub can't ask it for a credential now.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 

@@ -54,6 +54,8 @@ type Storage struct {
 	Release func(capacity.Reservation, time.Time)
 	// Relay tells the other replicas what was reserved and taken back.
 	Relay Relay
+	// Unreachable are the cells that can't be asked for a credential now.
+	Unreachable func() []string
 	// Warm reports whether this replica has heard enough of the fleet.
 	Warm   func(time.Time) bool
 	Issuer *credential.Issuer
@@ -115,9 +117,18 @@ func (s *Storage) place(ctx context.Context, c call.Call, question *cellcastv1al
 	if err != nil {
 		s.release(d.Reservation)
 		s.Relay.Release(d.Reservation)
-		return nil, err
+		return nil, elsewhere(err, d.Trace)
 	}
 	return answer, nil
+}
+
+// elsewhere advises to ask again soon where the mint failed for want of the
+// cell, and another one is there to be chosen.
+func elsewhere(err error, trace *placement.Trace) error {
+	if r := refusal.As(err); r != nil && r.Code == refusal.MintUnavailable && trace.HasAlternative() {
+		return r.RetriedAfter(time.Second)
+	}
+	return err
 }
 
 // release takes back what Place reserved; a dry run reserved nothing.
@@ -208,7 +219,7 @@ func (s *Storage) choose(ctx context.Context, request placement.Request, permiss
 	if record.DryRun {
 		ask = s.Engine.Decide
 	}
-	request.Explain = true
+	request.Explain, request.Unreachable = true, s.Unreachable()
 	d, refused := ask(request, permission, s.Now())
 	record.Candidates = candidates(d.Trace)
 	switch {
