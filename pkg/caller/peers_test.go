@@ -81,7 +81,7 @@ func TestReplicaIsRefused(t *testing.T) {
 			of + `the subject is "system:serviceaccount:default:default", not "` + hubSubject + `"`},
 		"with another cluster's token": {relay("post"), issuer.Signing{}, []any{"iss", "https://cell.example.com"}, ReasonIssuer,
 			of + `the issuer is "https://cell.example.com", not "` + hub.URL() + `"`},
-		"with a token for longer than an hour": {relay("post"), issuer.Signing{}, []any{"exp", now.Unix() + 3601}, ReasonLifetime,
+		"with a token for longer than an hour": {relay("post"), issuer.Signing{}, []any{"iat", now.Unix(), "exp", now.Unix() + 3601}, ReasonLifetime,
 			of + `the token lives for 1h0m1s, more than 1h0m0s`},
 		"with a token that doesn't say its age": {relay("post"), issuer.Signing{}, []any{"iat", nil}, ReasonLifetime,
 			of + `the token doesn't say when it was issued`},
