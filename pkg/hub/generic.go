@@ -40,6 +40,13 @@ func (s *Server) newGeneric(ctx context.Context, compiler *policy.Compiler) erro
 			return nil
 		}
 		return errors.New("not every cell has reported yet")
+	}), healthz.NamedCheck("aggregator", func(*http.Request) error {
+		// Until its authority was read, whoever comes through the hub's API server
+		// would get 401.
+		if _, known := generic.Authentication.RequestHeaderConfig.CAContentProvider.VerifyOptions(); known {
+			return nil
+		}
+		return errors.New("the authority of the hub API server's proxy certificate hasn't been read yet")
 	}))
 
 	server, err := generic.Complete().New("cellcast-hub", genericapiserver.NewEmptyDelegate())
