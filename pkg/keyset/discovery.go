@@ -6,9 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -34,12 +32,9 @@ func Discovery(client *http.Client, issuer, discoveryURL string) Fetch {
 		if err != nil {
 			return nil, fmt.Errorf("read the discovery document: %w", err)
 		}
-		var document struct {
-			Issuer string `json:"issuer"`
-			Keys   string `json:"jwks_uri"`
-		}
-		if err := json.Unmarshal(body, &document); err != nil {
-			return nil, fmt.Errorf("read the discovery document: it's not JSON that can be read: %w", err)
+		document, err := parseMetadata(body)
+		if err != nil {
+			return nil, err
 		}
 		if document.Issuer != issuer {
 			return nil, fmt.Errorf("the discovery document is of issuer %.256q, not of %q", document.Issuer, issuer)
@@ -50,6 +45,37 @@ func Discovery(client *http.Client, issuer, discoveryURL string) Fetch {
 		}
 		return keys, nil
 	}
+}
+
+// Issuer returns the issuer that a discovery document names. It is for an API
+// server that is asked what it calls itself: the document was read from there,
+// and its word goes for its own tokens alone.
+func Issuer(discovery []byte) (string, error) {
+	if len(discovery) > MaxDocument {
+		return "", fmt.Errorf("the discovery document has more than %d bytes", MaxDocument)
+	}
+	document, err := parseMetadata(discovery)
+	if err != nil {
+		return "", err
+	}
+	if document.Issuer == "" {
+		return "", errors.New("the discovery document names no issuer")
+	}
+	return document.Issuer, nil
+}
+
+// metadata is what is read of a discovery document.
+type metadata struct {
+	Issuer string `json:"issuer"`
+	Keys   string `json:"jwks_uri"`
+}
+
+func parseMetadata(document []byte) (metadata, error) {
+	var m metadata
+	if err := json.Unmarshal(document, &m); err != nil {
+		return metadata{}, fmt.Errorf("read the discovery document: it's not JSON that can be read: %w", err)
+	}
+	return m, nil
 }
 
 // Client returns an HTTP client for Discovery that trusts the PEM certificates,
@@ -82,42 +108,4 @@ func followHTTPS(next *http.Request, via []*http.Request) error {
 		return fmt.Errorf("more than %d redirects", redirects)
 	}
 	return checkURL(next.URL)
-}
-
-func checkURL(u *url.URL) error {
-	if u.Scheme != "https" || u.Host == "" || u.User != nil {
-		return errors.New("the URL must be https, with a host and without userinfo")
-	}
-	return nil
-}
-
-func get(ctx context.Context, client *http.Client, address string) ([]byte, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkURL(u); err != nil {
-		return nil, fmt.Errorf("%.256q: %w", u.Redacted(), err)
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Accept", "application/json")
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answered %s", u.Redacted(), response.Status)
-	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, MaxDocument+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", u.Redacted(), err)
-	}
-	if len(body) > MaxDocument {
-		return nil, fmt.Errorf("%s answered more than %d bytes", u.Redacted(), MaxDocument)
-	}
-	return body, nil
 }

@@ -27,6 +27,15 @@ func algorithms() []jose.SignatureAlgorithm {
 	}
 }
 
+// Algorithms are those that a token may be signed by.
+func Algorithms() []string {
+	var names []string
+	for _, alg := range algorithms() {
+		names = append(names, string(alg))
+	}
+	return names
+}
+
 // Unverified returns the payload of a token that nobody has checked. It is for
 // choosing whose keys to check it by, and for turning a token away.
 func Unverified(token string) ([]byte, error) {

@@ -19,10 +19,13 @@ const (
 	MaxKeys = 64
 	// minRSABits is NIST SP 800-131A's least.
 	minRSABits = 2048
+	// maxRSABits is crypto/tls's most. To check a signature by a key of a million
+	// bits takes minutes, and whoever publishes the key may want just that.
+	maxRSABits = 8192
 )
 
 // Parse returns the keys of a document that can check a signature: public RSA
-// keys of at least 2048 bits and EC keys, unless they are marked for another
+// keys of 2048 to 8192 bits and EC keys, unless they are marked for another
 // use. Other keys are left out, as RFC 7517 section 5 asks. A document that
 // isn't a key set, or is too large, is refused whole.
 func Parse(document []byte) ([]jose.JSONWebKey, error) {
@@ -60,7 +63,8 @@ func checksSignatures(key jose.JSONWebKey) bool {
 	}
 	switch public := key.Key.(type) {
 	case *rsa.PublicKey:
-		return public.N.BitLen() >= minRSABits
+		bits := public.N.BitLen()
+		return minRSABits <= bits && bits <= maxRSABits
 	case *ecdsa.PublicKey:
 		return key.Valid()
 	default: // symmetric and private keys among them

@@ -5,6 +5,7 @@ import (
 	"crypto/rsa"
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,8 @@ func TestParse(t *testing.T) {
 		"leaves out a symmetric key":         {`{"keys":[{"kty":"oct","kid":"s","k":"c2VjcmV0"},` + good + `]}`, []string{"good"}, ""},
 		"leaves out a private key":           {`{"keys":[` + jwk(t, private) + `,` + good + `]}`, []string{"good"}, ""},
 		"leaves out an RSA key of 1024 bits": {`{"keys":[` + jwk(t, jose.JSONWebKey{Key: weak.Public(), KeyID: "weak"}) + `,` + good + `]}`, []string{"good"}, ""},
+		"takes an RSA key of 8192 bits":      {`{"keys":[` + jwk(t, rsaOf(8192)) + `]}`, []string{"8192"}, ""},
+		"leaves out an RSA key of 8193 bits": {`{"keys":[` + jwk(t, rsaOf(8193)) + `,` + good + `]}`, []string{"good"}, ""},
 		"leaves out a kind of key of later":  {`{"keys":[{"kty":"AKP","kid":"pq"},` + good + `]}`, []string{"good"}, ""},
 		"leaves out a key that is broken":    {`{"keys":[{"kty":"EC","crv":"P-256","x":"AA","y":"AA"},7,` + good + `]}`, []string{"good"}, ""},
 		"takes a set without keys":           {`{"keys":[]}`, nil, ""},
@@ -76,6 +79,12 @@ func TestMergeIsBounded(t *testing.T) {
 	if got, want := len(keys), 1+MaxKeys; got != want {
 		t.Errorf("%d keys are kept, want %d", got, want)
 	}
+}
+
+// rsaOf is a public key of so many bits, which nobody has the private one of.
+func rsaOf(bits int) jose.JSONWebKey {
+	n := new(big.Int).Lsh(big.NewInt(1), uint(bits-1))
+	return jose.JSONWebKey{Key: &rsa.PublicKey{N: n.SetBit(n, 0, 1), E: 65537}, KeyID: fmt.Sprint(bits)}
 }
 
 func jwk(t *testing.T, key jose.JSONWebKey) string {
