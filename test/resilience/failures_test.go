@@ -41,6 +41,14 @@ func TestFailuresUnderLoad(t *testing.T) {
 	t.Logf("%d placements a second; the latest began %s late; %d found no place among %d under way\n%s",
 		l.rate, l.late.Round(time.Millisecond), l.skipped.Load(), cap(l.places), table(summarise(events, l.outcomes)))
 	judge(t, l.outcomes, func(o outcome) bool { return excused(o, cell.Name, away.began, away.over) })
+
+	// Whatever failed meanwhile, no token is left: not in the stores of the hub and
+	// of the cells, and not in a log or an audit log of anybody.
+	kept, searched, err := l.minted.under(hub.Dir)
+	if err != nil || len(kept) > 0 {
+		t.Errorf("tokens are in %v: %v", kept, err)
+	}
+	t.Logf("none of %d tokens is in %d files", l.minted.count(), searched)
 }
 
 // pair leaves two of the replicas, which have heard of every cell.

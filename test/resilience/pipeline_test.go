@@ -34,6 +34,7 @@ type outcome struct {
 type pipelines struct {
 	dir, token, ca string
 	began          time.Time
+	minted         minted
 }
 
 func newPipelines(t *testing.T) *pipelines {
@@ -76,21 +77,29 @@ func (p *pipelines) place(ctx context.Context, number int) outcome {
 	})
 	o.ended = time.Since(p.began)
 	if o.exit == 0 {
-		o.check(out.Bytes())
+		p.check(&o, out.Bytes(), cache)
 	} else {
 		o.explain(out.Bytes(), errs.String())
 	}
 	return o
 }
 
-// check makes an outcome without a credential a failure.
-func (o *outcome) check(answer []byte) {
+// check makes an outcome without a credential a failure, and one whose token the
+// client kept.
+func (p *pipelines) check(o *outcome, answer []byte, cache string) {
 	var placed cellcastv1alpha1.Placement
 	err := json.Unmarshal(answer, &placed)
-	if err == nil && placed.Status.Cell.Name != "" && placed.Status.Credential != nil && placed.Status.Credential.Token != "" {
+	if err != nil || placed.Status.Cell.Name == "" || placed.Status.Credential == nil || placed.Status.Credential.Token == "" {
+		o.exit, o.reason, o.message = -1, "NoAnswer", fmt.Sprintf("exit code 0, and no cell with a credential: %v", err)
 		return
 	}
-	o.exit, o.reason, o.message = -1, "NoAnswer", fmt.Sprintf("exit code 0, and no cell with a credential: %v", err)
+	var own minted
+	own.add(placed.Status.Credential.Token)
+	if kept, searched, err := own.under(cache); err != nil || len(kept) > 0 || searched == 0 {
+		o.exit, o.reason, o.message = -1, "TokenKept", fmt.Sprintf("of %d files of the cache, %v hold the token: %v", searched, kept, err)
+		return
+	}
+	p.minted.add(placed.Status.Credential.Token)
 }
 
 // explain reads the Status that the client printed for its pipeline.
