@@ -36,9 +36,11 @@ func backoff() wait.Backoff {
 
 // requestError is a question to the hub that wasn't answered as hoped.
 type requestError struct {
-	err       error
-	at        door.Door
-	timeout   time.Duration
+	err     error
+	at      door.Door
+	timeout time.Duration
+	// requestID is the id in the hub's audit trail or, of an answer that isn't in it
+	// under one, that in the API servers' audit logs.
 	requestID string
 	// cell is the name of the one cell that was asked for, if one was.
 	cell string
@@ -75,7 +77,10 @@ func (h *hub) ask(ctx context.Context, cell string, question *rest.Request, answ
 		if r, ok := refusal.FromStatus(err); ok {
 			refused = append(refused, r)
 		}
-		id, _ := h.auditID.Load().(string)
+		id := refusal.RequestID(err)
+		if id == "" {
+			id, _ = h.auditID.Load().(string)
+		}
 		failed := &requestError{err: err, at: h.at, timeout: h.timeout, requestID: id, cell: cell, refused: refused}
 		pause := advised(err)
 		if pause <= 0 {

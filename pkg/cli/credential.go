@@ -68,7 +68,7 @@ func (o *credentialOptions) addTo(flags *pflag.FlagSet) *pflag.FlagSet {
 	flags.StringVar(&o.spec.Workload, "workload", "", "the workload, such as payments/api")
 	flags.DurationVar(&o.ttl, "ttl", 0, "how long each credential shall live, such as 15m; the policy's default if unset, its maximum at most")
 	flags.BoolVar(&o.spec.Dark, "dark", false, "the cell is meant to be dark")
-	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long the hub has to answer")
+	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, timeoutHelp)
 	way := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.door.AddTo(way)
 	flags.AddFlagSet(way)

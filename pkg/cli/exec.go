@@ -75,7 +75,7 @@ func (e Env) execCommand(program string) *cobra.Command {
 	flags.BoolVar(&o.question.dark, "dark", false, "ask for a dark cell, and for no other")
 	flags.StringToStringVar(&o.question.requests, "requests", nil, "what all pods of the workload request together, such as cpu=2,memory=4Gi; only a cell with room is chosen")
 	flags.Lookup("requests").DefValue = ""
-	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long the hub has to answer")
+	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, timeoutHelp)
 	o.door.AddTo(flags)
 	return cmd
 }

@@ -101,7 +101,7 @@ func (o *policyTestOptions) addTo(cmd *cobra.Command) {
 	f.StringVar(&o.expect.policy, "expect", "", "the policy that must govern: exit with 3 when another one does, or none")
 	f.StringVar(&o.expect.refusal, "expect-refusal", "", "the refusal that must come, such as NoPolicy: exit with 3 when none or another one does")
 	f.VarP(&o.format, "output", "o", "how to print the answer")
-	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long the hub has to answer, without -f")
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, timeoutHelp+"; without -f")
 	o.door.AddTo(f)
 }
 

@@ -75,7 +75,7 @@ func (e Env) registerCommand(program string) *cobra.Command {
 		Long:  registerHelp + exitCodes,
 		Example: fmt.Sprintf(`  # See everything
   %[1]s register cell eu-1 --context eu-1-admin --label env=prod --label region=eu \
-    --mint payments/deployer --hub-issuer https://hub.example.com --mirror-url https://cellcast.example.com:8443
+    --mint payments/deployer --hub-issuer https://hub.example.com --mirror-url https://cellcast.example.com:9443
 
   # Only what goes into the cell's --authentication-config
   %[1]s register cell eu-1 … --only authentication > eu-1.yaml

@@ -13,7 +13,7 @@ import (
 )
 
 const revokeHelp = `End a revocable credential now instead of at its time. The caller must be the one
-whom it was issued to. To revoke twice is no error.
+whom it was issued to. To revoke what has ended already is no error.
 
 Name the credential by the kubeconfig that holds it, which is removed then; by
 the answer of place -o json in a file (-f, or - for the standard input); or by
@@ -64,7 +64,7 @@ func (e Env) revokeCommand(program string) *cobra.Command {
 	flags.StringVar(&o.cell, "cell", "", "the credential's cell; goes with --namespace and --nonce-file")
 	flags.StringVar(&o.namespace, "namespace", "", "the credential's namespace")
 	flags.StringVar(&o.nonceFile, "nonce-file", "", "file with the credential's revocation nonce; - is the standard input")
-	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long the hub has to answer")
+	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, timeoutHelp)
 	o.door.AddTo(flags)
 	return cmd
 }

@@ -27,6 +27,14 @@ type description struct {
 	kind, reason, message string
 }
 
+// ends is when the credential of a mint ends, if everybody does what they should.
+func ends(r audit.Record) time.Time {
+	if !r.RevokesAt.IsZero() && r.RevokesAt.Before(r.ExpiresAt) {
+		return r.RevokesAt
+	}
+	return r.ExpiresAt
+}
+
 // describe returns what there is to say about a cell; false where a record is no
 // matter of a cell. A placement that was refused isn't: the caller may have named
 // any cell, and must not be able to write on it. Callers' names are quoted, so
@@ -43,7 +51,7 @@ func describe(r audit.Record) (description, bool) {
 		account := r.Namespace + "/" + r.ServiceAccount
 		if good {
 			return normal(reasonMinted, "a credential of %s until %s for workload %s, by policy %s, for %q",
-				account, r.ExpiresAt.UTC().Format(time.RFC3339), r.Workload, r.Policy, r.User), true
+				account, ends(r).UTC().Format(time.RFC3339), r.Workload, r.Policy, r.User), true
 		}
 		return warning(reasonMintFailed, "no credential of %s for workload %s, by policy %s, for %q: %s",
 			account, r.Workload, r.Policy, r.User, why(r)), true

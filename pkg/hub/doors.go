@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	genericaudit "k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/group"
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 	"k8s.io/apiserver/pkg/authorization/union"
@@ -58,7 +59,7 @@ func (s *Server) authenticationFailed(ctx context.Context, f *caller.Failure) {
 	klog.FromContext(ctx).V(2).Info("A token was refused", "reason", f.Reason, "err", f)
 	_ = s.audit.Write(audit.Record{ // nothing is issued, and the loss is counted
 		Time: s.clock.Now(), Event: audit.EventAuthenticationFailed, Outcome: audit.OutcomeRefused,
-		Issuer: f.Issuer, Cell: f.Cell, Reason: string(f.Reason),
+		AuditID: genericaudit.GetAuditIDTruncated(ctx), Issuer: f.Issuer, Cell: f.Cell, Reason: string(f.Reason),
 	})
 }
 

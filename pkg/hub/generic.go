@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -41,12 +42,7 @@ func (s *Server) newGeneric(ctx context.Context, compiler *policy.Compiler) erro
 		}
 		return errors.New("not every cell has reported yet")
 	}), healthz.NamedCheck("aggregator", func(*http.Request) error {
-		// Until its authority was read, whoever comes through the hub's API server
-		// would get 401.
-		if _, known := generic.Authentication.RequestHeaderConfig.CAContentProvider.VerifyOptions(); known {
-			return nil
-		}
-		return errors.New("the authority of the hub API server's proxy certificate hasn't been read yet")
+		return knows(generic.Authentication.RequestHeaderConfig.CAContentProvider)
 	}))
 
 	server, err := generic.Complete().New("cellcast-hub", genericapiserver.NewEmptyDelegate())
@@ -59,6 +55,18 @@ func (s *Server) newGeneric(ctx context.Context, compiler *policy.Compiler) erro
 	}
 	s.installMetrics()
 	return s.installAdmission(ctx, compiler)
+}
+
+// knows fails until the authority of the hub API server's proxy certificate was
+// read, which is a moment after the hub listens. Until then whoever comes through
+// that API server would get 401.
+func knows(proxy interface {
+	VerifyOptions() (x509.VerifyOptions, bool)
+}) error {
+	if _, known := proxy.VerifyOptions(); !known {
+		return errors.New("the authority of the hub API server's proxy certificate hasn't been read yet")
+	}
+	return nil
 }
 
 // questions are the storages behind the API.

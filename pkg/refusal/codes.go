@@ -75,7 +75,7 @@ func Meanings() []Meaning {
 	return []Meaning{
 		{NoPolicy, http.StatusForbidden, false, 0, StanceNever,
 			"No PlacementPolicy matches this caller and workload.",
-			"Ask the platform team for a PlacementPolicy whose subjects match the identity that the message names."},
+			"Check the workload's name, or ask the platform team for a PlacementPolicy that matches the identity and the workload that the message names."},
 		{DarkNotPermitted, http.StatusForbidden, false, 0, StanceNever,
 			"The request asks for a dark cell and the governing policy doesn't permit it.",
 			"Leave out --dark, or ask for allowDark in the policy that the message names."},

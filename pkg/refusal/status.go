@@ -67,12 +67,37 @@ func ToAPI(err error, requestID string) error {
 		return nil
 	}
 	if r := As(err); r != nil {
-		return r.Status()
+		return identified(r.Status(), requestID)
 	}
 	if _, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // a wrapped status is a fault's cause
 		return err
 	}
-	return apierrors.NewInternalError(fmt.Errorf("the hub failed to answer; its log says why under request id %s", requestID))
+	return identified(apierrors.NewInternalError(
+		fmt.Errorf("the hub failed to answer; its log says why under request id %s", requestID)), requestID)
+}
+
+// causeRequestID is the type of the cause that says under which id the hub's
+// audit trail and log have the request.
+const causeRequestID metav1.CauseType = "RequestID"
+
+func identified(s *apierrors.StatusError, requestID string) error {
+	s.ErrStatus.Details.Causes = append(s.ErrStatus.Details.Causes, metav1.StatusCause{Type: causeRequestID, Message: requestID})
+	return s
+}
+
+// RequestID is the id under which the hub that answered with this error has the
+// request in its audit trail; empty where the answer has none.
+func RequestID(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == causeRequestID {
+			return cause.Message
+		}
+	}
+	return ""
 }
 
 // FromStatus returns the refusal that an error from a hub carries. It is false

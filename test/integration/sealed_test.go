@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
+	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/generated/clientset/versioned"
 	"cellcast.io/cellcast/pkg/seal"
 )
@@ -94,6 +95,36 @@ func TestWhoeverRecordsASealedAnswerHasNoToken(t *testing.T) {
 				t.Error("an unsealed token isn't there: the test looks in the wrong place")
 			}
 		})
+	}
+}
+
+// A token for a named cell travels as a placement's does.
+func TestWhoeverRecordsASealedTokenForACellHasNone(t *testing.T) {
+	require(t)
+	client := doors(t, func(spec *registryv1alpha1.PlacementPolicySpec) { spec.AllowCellSelection = true })["direct"]
+	key, err := seal.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := &cellcastv1alpha1.CellToken{}
+	if err := client.CellcastV1alpha1().RESTClient().Post().Resource("cells").Name("prod-eu").SubResource("token").
+		Body(&cellcastv1alpha1.CellToken{Spec: cellcastv1alpha1.CellTokenSpec{Workload: "payments/api", Recipient: key.Recipient()}}).
+		MaxRetries(0).Do(t.Context()).Into(answer); err != nil {
+		t.Fatal(err)
+	}
+	token, err := key.Open(answer.Status.Credential.SealedToken)
+	if err != nil || answer.Status.Credential.Token != "" {
+		t.Fatalf("it isn't sealed: %v", err)
+	}
+	if shows(read(t, filepath.Join(hub.Dir, "logs", hubAuditLog)), token) {
+		t.Error("the token is in the hub's audit log")
+	}
+	clear, err := remint(t.Context(), client, "prod-eu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !shows(read(t, filepath.Join(hub.Dir, "logs", hubAuditLog)), clear.Status.Credential.Token) {
+		t.Error("an unsealed token isn't there: the test looks in the wrong place")
 	}
 }
 

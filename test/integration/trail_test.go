@@ -2,13 +2,18 @@ package integration
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"cellcast.io/cellcast/generated/clientset/versioned"
 	"cellcast.io/cellcast/pkg/refusal"
@@ -74,6 +79,44 @@ func TestAHubThatCannotWriteItsTrailIssuesNothing(t *testing.T) {
 			if server.PID() == 0 {
 				t.Error("the hub has ended")
 			}
+		})
+	}
+}
+
+// What was refused before anything was decided is in the trail as well.
+func TestWhatStrangersTryIsInTheTrail(t *testing.T) {
+	require(t)
+	count := func(event string) int {
+		return strings.Count(read(t, hub.Hub.Server.LogFile()), `"event":"`+event+`"`)
+	}
+	for event, try := range map[string]func(){
+		"authentication_failed": func() {
+			if code, _ := post(t, placementsPath, "eyJhbGciOiJSUzI1NiJ9.e30.c2ln", question); code != http.StatusUnauthorized {
+				t.Errorf("junk gets %d", code)
+			}
+		},
+		"admission_refused": func() {
+			patch := []byte(`{"metadata":{"annotations":{"note":"Bearer eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJlc2lnbmF0dXJl"}}}`)
+			if _, err := hub.Admin.RegistryV1alpha1().Clusters().Patch(t.Context(), "dev-eu", types.MergePatchType, patch, metav1.PatchOptions{}); err == nil {
+				t.Error("a token went into a row")
+			}
+		},
+		"report_refused": func() {
+			if code, _ := post(t, capacityOf("dev-eu"), reporter(t, "dev-eu"), report(t, map[string]any{"nodes": -1})); code != http.StatusBadRequest {
+				t.Errorf("a report of -1 nodes gets %d", code)
+			}
+		},
+	} {
+		t.Run(event, func(t *testing.T) {
+			before := count(event)
+			try()
+			// They are written behind the answer.
+			eventually(t, "it's in the trail", func(context.Context) error {
+				if count(event) == before {
+					return errors.New("there is no record")
+				}
+				return nil
+			})
 		})
 	}
 }

@@ -40,6 +40,9 @@ func TestFailuresUnderLoad(t *testing.T) {
 	}
 	t.Logf("%d placements a second; the latest began %s late; %d found no place among %d under way\n%s",
 		l.rate, l.late.Round(time.Millisecond), l.skipped.Load(), cap(l.places), table(summarise(events, l.outcomes)))
+	if skipped := l.skipped.Load(); skipped > 0 {
+		t.Errorf("%d placements were not begun, for want of a place among those under way", skipped)
+	}
 	judge(t, l.outcomes, func(o outcome) bool { return excused(o, cell.Name, away.began, away.over) })
 
 	// Whatever failed meanwhile, no token is left: not in the stores of the hub and
