@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -182,6 +183,14 @@ func TestFromPodsOnACellToThePlacement(t *testing.T) {
 		}
 		if cell.Status.UtilisationPercent != "50.0" || cell.Status.WorstResource != "cpu" {
 			return fmt.Errorf("prod-eu is at %s %% of %s", cell.Status.UtilisationPercent, cell.Status.WorstResource)
+		}
+		// What other tests placed is reserved for a minute.
+		other, err := hub.Admin.CellcastV1alpha1().Cells().Get(ctx, "prod-us", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if percent, err := strconv.ParseFloat(other.Status.UtilisationPercent, 64); err != nil || percent >= 50 {
+			return fmt.Errorf("prod-us is at %s %%", other.Status.UtilisationPercent)
 		}
 		return nil
 	})
