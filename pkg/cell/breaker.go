@@ -47,9 +47,10 @@ func (u *Unavailable) Error() string {
 // whose own deadline was too short, counts neither way, or callers could park a
 // cell for everyone.
 type breaker struct {
-	next   http.RoundTripper
-	clock  clock.PassiveClock
-	opened func()
+	next  http.RoundTripper
+	clock clock.PassiveClock
+	// opened and closed are told when it has; they may be called under mu.
+	opened, closed func()
 
 	mu       sync.Mutex
 	failures int
@@ -57,12 +58,14 @@ type breaker struct {
 	last     error
 	retryAt  time.Time // while open; zero while closed
 	probing  bool
+
+	retired bool // held by Clients, under its own lock
 }
 
 // newBreaker returns a closed breaker. opened is called each time that it
 // opens: connections that have gone dead must not meet the next call.
-func newBreaker(next http.RoundTripper, clock clock.PassiveClock, opened func()) *breaker {
-	return &breaker{next: next, clock: clock, opened: opened}
+func newBreaker(next http.RoundTripper, clock clock.PassiveClock, opened, closed func()) *breaker {
+	return &breaker{next: next, clock: clock, opened: opened, closed: closed}
 }
 
 // RoundTrip sends the request, or fails with *Unavailable.
@@ -130,6 +133,9 @@ func (b *breaker) leave(probe bool, err error, v verdict) {
 	}
 	switch v {
 	case answered:
+		if !b.retryAt.IsZero() {
+			b.closed()
+		}
 		b.failures, b.since, b.last, b.retryAt = 0, time.Time{}, nil, time.Time{}
 	case failed:
 		b.fail(probe, err)

@@ -50,7 +50,7 @@ func call(t *testing.T, ctx context.Context, b *breaker) error {
 
 func newTestBreaker(w *wire) (b *breaker, opened *int) {
 	opened = new(int)
-	return newBreaker(w, clock.RealClock{}, func() { *opened++ }), opened
+	return newBreaker(w, clock.RealClock{}, func() { *opened++ }, func() {}), opened
 }
 
 func isParked(err error) bool {

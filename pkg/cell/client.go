@@ -35,6 +35,7 @@ type Client struct {
 	name    string
 	api     rest.Interface
 	timeout time.Duration
+	breaker *breaker
 	calls   chan struct{} // a place per call under way
 	close   func()
 }

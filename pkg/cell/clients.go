@@ -60,7 +60,7 @@ type Clients struct {
 	held map[string]held
 
 	openMu sync.Mutex
-	opened map[string]*breaker // those that have ever opened, by cell
+	opened map[*breaker]string // the cells of those that are open
 }
 
 // held is a client, and what it was made from.
@@ -81,7 +81,7 @@ func NewClients(tokens TokenSource, options Options) *Clients {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Clients{tokens: tokens, options: options, held: map[string]held{}, opened: map[string]*breaker{}}
+	return &Clients{tokens: tokens, options: options, held: map[string]held{}, opened: map[*breaker]string{}}
 }
 
 // For returns the client of the cell. It's the same one until the row's
@@ -101,7 +101,7 @@ func (c *Clients) For(cluster *registryv1alpha1.Cluster) (*Client, error) {
 	}
 	if known {
 		old.client.close()
-		c.unpark(cluster.Name)
+		c.retire(old.client.breaker)
 	}
 	c.held[cluster.Name] = held{client, spec.Endpoint, spec.Trust.Audience, bytes.Clone(spec.CABundle)}
 	return client, nil
@@ -115,7 +115,7 @@ func (c *Clients) Forget(name string) {
 	if old, known := c.held[name]; known {
 		old.client.close()
 		delete(c.held, name)
-		c.unpark(name)
+		c.retire(old.client.breaker)
 	}
 }
 
@@ -127,7 +127,7 @@ func (c *Clients) Parked() []string {
 	opened := maps.Clone(c.opened)
 	c.openMu.Unlock()
 	var names []string
-	for name, b := range opened {
+	for b, name := range opened {
 		if b.parked() {
 			names = append(names, name)
 		}
@@ -139,13 +139,25 @@ func (c *Clients) Parked() []string {
 func (c *Clients) park(name string, b *breaker) {
 	c.openMu.Lock()
 	defer c.openMu.Unlock()
-	c.opened[name] = b
+	if !b.retired {
+		c.opened[b] = name
+	}
 }
 
-func (c *Clients) unpark(name string) {
+// unpark notes that a breaker has closed.
+func (c *Clients) unpark(b *breaker) {
 	c.openMu.Lock()
 	defer c.openMu.Unlock()
-	delete(c.opened, name)
+	delete(c.opened, b)
+}
+
+// retire forgets the breaker of a client that isn't used any more, though a call
+// under way may still open it.
+func (c *Clients) retire(b *breaker) {
+	c.openMu.Lock()
+	defer c.openMu.Unlock()
+	b.retired = true
+	delete(c.opened, b)
 }
 
 func (c *Clients) build(cluster *registryv1alpha1.Cluster) (*Client, error) {
@@ -171,7 +183,7 @@ func (c *Clients) build(cluster *registryv1alpha1.Cluster) (*Client, error) {
 	}, c.options.Clock, func() {
 		connection.CloseIdleConnections()
 		c.park(cluster.Name, b)
-	})
+	}, func() { c.unpark(b) })
 	hub := &http.Client{
 		Transport: c.traced(b),
 		// A redirect would take the hub's token wherever the cell says.
@@ -187,7 +199,7 @@ func (c *Clients) build(cluster *registryv1alpha1.Cluster) (*Client, error) {
 		return nil, err
 	}
 	return &Client{name: cluster.Name, api: api, timeout: c.options.CallTimeout,
-		calls: make(chan struct{}, maxCalls), close: connection.CloseIdleConnections}, nil
+		breaker: b, calls: make(chan struct{}, maxCalls), close: connection.CloseIdleConnections}, nil
 }
 
 // traced makes a span of each call and sends its traceparent to the cell. The

@@ -139,7 +139,7 @@ func (e Env) sayRevoked(which kubeconfigfile.Revocation, result cellcastv1alpha1
 		_, err = fmt.Fprintf(e.Out, "Revoked the %s: the cell refuses it within 15 seconds.\n", what)
 		return true, err
 	case cellcastv1alpha1.RevocationNotFound:
-		_, err = fmt.Fprintf(e.Out, "Not found: you have no such %s that is alive. It has ended already, or was issued to another caller.\n", what)
+		_, err = fmt.Fprintf(e.Out, "Not found: you have no such %s that is alive. It has ended already, was issued to another caller, or the hub may not end it any more.\n", what)
 		return certainlyEnded(result, which.RevokesAt.Time, e.Now()), err
 	default:
 		return false, errNoResult

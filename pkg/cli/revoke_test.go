@@ -18,7 +18,7 @@ import (
 
 const (
 	revokedText  = "Revoked the credential for namespace payments of cell eu-1: the cell refuses it within 15 seconds.\n"
-	notFoundText = "Not found: you have no such credential for namespace payments of cell eu-1 that is alive. It has ended already, or was issued to another caller.\n"
+	notFoundText = "Not found: you have no such credential for namespace payments of cell eu-1 that is alive. It has ended already, was issued to another caller, or the hub may not end it any more.\n"
 )
 
 // revocableCredential is one that a credentialhub has issued; it ends by itself

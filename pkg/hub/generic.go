@@ -69,6 +69,10 @@ func knows(proxy interface {
 	return nil
 }
 
+// strangersAtOnce is how many revocations of callers who don't reach the cell are
+// under way at once.
+const strangersAtOnce = 4
+
 // questions are the storages behind the API.
 func (s *Server) questions() questions {
 	cells := credential.Cells(func(row *registryv1alpha1.Cluster) (mint.Cell, error) { return s.clients.For(row) })
@@ -89,7 +93,10 @@ func (s *Server) questions() questions {
 		},
 		cellCapacity: &capacity.Storage{Index: s.index, Relay: s.replicas.relay, Audit: s.audit, Now: s.clock.Now},
 		cellToken:    &token.Storage{View: s.registry.View, Engine: s.engine, Issuer: issuer, Audit: s.audit, Now: s.clock.Now},
-		revocation:   &revocation.Storage{View: s.registry.View, Cells: cells, SeesAll: s.seesAll, Audit: s.audit, Now: s.clock.Now},
+		revocation: &revocation.Storage{
+			View: s.registry.View, Cells: cells, Strangers: make(chan struct{}, strangersAtOnce),
+			SeesAll: s.seesAll, Audit: s.audit, Now: s.clock.Now,
+		},
 	}
 }
 

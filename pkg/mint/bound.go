@@ -61,9 +61,7 @@ func Revoke(ctx context.Context, cell Cell, namespace, name string) (found bool,
 	switch err := cell.DeleteSecret(ctx, namespace, name); {
 	case err == nil:
 		return true, nil
-	case failure.Of(err) == failure.NotFound, failure.Of(err) == failure.Forbidden:
-		// Where the hub may not delete Secrets it can't have made one, and which
-		// namespaces those are is nobody's business.
+	case failure.Of(err) == failure.NotFound:
 		return false, nil
 	default:
 		return false, refuseRevocation(cell.Name(), err)
@@ -74,7 +72,7 @@ func Revoke(ctx context.Context, cell Cell, namespace, name string) (found bool,
 func refuseBinding(cell string, ask Ask, err error) *refusal.Refusal {
 	switch failure.Of(err) {
 	case failure.Forbidden:
-		return failed(err, "the hub may not create a Secret in namespace %s of cell %s, which a revocable credential needs: apply what `cellcast register cell %s --revocable %s` prints, or see whether the namespace's quota is used up", ask.Namespace, cell, cell, ask.Namespace)
+		return failed(err, "the hub may not create a Secret in namespace %s of cell %s, which a revocable credential needs: apply what `cellcast register cell %s --revocable %s` prints, or see whether the namespace's quota is used up, or the policy's ttl above the cell's --max-ttl", ask.Namespace, cell, cell, ask.Namespace)
 	case failure.NotFound:
 		return failed(err, "there is no namespace %s on cell %s: create it, or correct spec.credential of the policy", ask.Namespace, cell)
 	case failure.Rejected:
@@ -86,8 +84,12 @@ func refuseBinding(cell string, ask Ask, err error) *refusal.Refusal {
 
 // refuseRevocation says why a credential couldn't be ended.
 func refuseRevocation(cell string, err error) *refusal.Refusal {
-	if failure.Of(err).MayClear() {
+	switch kind := failure.Of(err); {
+	case kind == failure.Forbidden:
+		return failed(err, "the hub may not delete Secrets there on cell %s; the credential ends by itself", cell)
+	case kind.MayClear():
 		return unavailable(err, "cell %s can't be asked to end the credential now; its agent ends it when its time is over", cell)
+	default:
+		return failed(err, "cell %s didn't end the credential; its agent ends it when its time is over", cell)
 	}
-	return failed(err, "cell %s didn't end the credential; its agent ends it when its time is over", cell)
 }

@@ -69,7 +69,7 @@ func TestAMintThatFailsLeavesNoSecret(t *testing.T) {
 		want    string
 	}{
 		"no Role for Secrets": {func(*celltest.Cell) {},
-			"MintFailed: the hub may not create a Secret in namespace payments of cell fra-1, which a revocable credential needs: apply what `cellcast register cell fra-1 --revocable payments` prints, or see whether the namespace's quota is used up"},
+			"MintFailed: the hub may not create a Secret in namespace payments of cell fra-1, which a revocable credential needs: apply what `cellcast register cell fra-1 --revocable payments` prints, or see whether the namespace's quota is used up, or the policy's ttl above the cell's --max-ttl"},
 		"a token that isn't bound": {func(c *celltest.Cell) { c.AllowRevocation("payments"); c.Unbind(true) },
 			"MintFailed: cell fra-1 issued a token for payments/deployer that can't be revoked; it was thrown away"},
 		"a cell whose clock is an hour ahead": {func(c *celltest.Cell) { c.AllowRevocation("payments"); c.StampSecrets(time.Hour) },
@@ -117,7 +117,7 @@ func TestRevokeTellsWhetherThereWasSomething(t *testing.T) {
 		}
 		return found, ""
 	}
-	if found, got := revoke(); found || got != "" {
+	if found, got := revoke(); found || got != "MintFailed: the hub may not delete Secrets there on cell fra-1; the credential ends by itself" {
 		t.Errorf("without a Role: %t, %s", found, got)
 	}
 	api.AllowRevocation("payments")

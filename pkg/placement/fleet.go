@@ -46,8 +46,11 @@ func (f *fleet) accepting(dark bool) bitset {
 	return f.takesLive
 }
 
-// set is these cells; names that aren't registered are left out.
+// set is these cells, nil for none; names that aren't registered are left out.
 func (f *fleet) set(names []string) bitset {
+	if len(names) == 0 {
+		return nil
+	}
 	set := newBitset(len(f.cells))
 	for _, name := range names {
 		if slot, registered := slices.BinarySearch(f.names, name); registered {

@@ -76,7 +76,9 @@ func (e *Engine) decide(r Request, p *Permission, now time.Time, reserve bool) (
 	if refused := p.refuses(r.Dark); refused != nil {
 		return Decision{}, refused
 	}
-	p.reach(e.fleet.Load()) // remembered, so that nobody waits for it below
+	before := e.fleet.Load()
+	p.reach(before) // remembered, so that nobody waits for it below
+	unreachable := before.set(r.Unreachable)
 
 	view := e.index.At(now)
 	defer view.Close()
@@ -92,7 +94,7 @@ func (e *Engine) decide(r Request, p *Permission, now time.Time, reserve bool) (
 		taste:     tasteOf(r.Workload),
 		turn:      e.turns.next(p, f),
 	}
-	if len(r.Unreachable) > 0 {
+	if q.unreachable = unreachable; f != before {
 		q.unreachable = f.set(r.Unreachable)
 	}
 	found := q.searchReachable()

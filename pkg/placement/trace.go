@@ -107,7 +107,7 @@ func (t *Trace) candidate(slot int) v1alpha1.Candidate {
 		WorstResource:      string(l.utilisation.Resource),
 	}
 	if l.reason == "" && l.unreachable {
-		c.Reason, c.Message = string(Unreachable), "the hub can't reach the cell's API now, so it's chosen only where no other is left"
+		c.Reason, c.Message = string(Unreachable), "no credential can be had of the cell now, so it's chosen only where no other is left"
 	}
 	if !l.received.IsZero() {
 		seconds := int64(t.age(l) / time.Second)

@@ -24,8 +24,11 @@ func newQueue(most int64) queue {
 	return queue{most: most, room: semaphore.NewWeighted(most), lines: make(chan line, most/minLine)}
 }
 
-// line copies the text, which is its writer's own again once the call is over,
-// written or not.
+// weight is the room that a text takes.
+func (q queue) weight(text []byte) int64 { return min(max(int64(len(text)), minLine), q.most) }
+
+// line copies the text, for which there is room: it's its writer's own again once
+// the call is over, written or not.
 func (q queue) line(text []byte, ended func(error)) line {
-	return line{bytes.Clone(text), min(max(int64(len(text)), minLine), q.most), ended}
+	return line{bytes.Clone(text), q.weight(text), ended}
 }

@@ -71,13 +71,12 @@ func (w *Writer) Write(text []byte) (int, error) {
 	// The time includes the wait for room.
 	wait, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
-	written := make(chan error, 1) // nobody may be waiting any more
-	l := w.waiting.line(text, func(err error) { written <- err })
-	if w.waiting.room.Acquire(wait, l.weight) != nil {
+	if w.waiting.room.Acquire(wait, w.waiting.weight(text)) != nil {
 		return 0, ErrSlow
 	}
+	written := make(chan error, 1) // nobody may be waiting any more
 	select {
-	case w.waiting.lines <- l:
+	case w.waiting.lines <- w.waiting.line(text, func(err error) { written <- err }):
 	case <-w.done:
 		return 0, ErrClosed
 	}
@@ -98,15 +97,14 @@ func (w *Writer) Write(text []byte) (int, error) {
 // room for it. It is written when no line of Write waits; where that fails, lost
 // is told, which must not block.
 func (w *Writer) Offer(text []byte, lost func(error)) error {
-	l := w.offered.line(text, func(err error) {
+	if !w.offered.room.TryAcquire(w.offered.weight(text)) {
+		return ErrFull
+	}
+	w.offered.lines <- w.offered.line(text, func(err error) {
 		if err != nil {
 			lost(err)
 		}
 	})
-	if !w.offered.room.TryAcquire(l.weight) {
-		return ErrFull
-	}
-	w.offered.lines <- l
 	return nil
 }
 

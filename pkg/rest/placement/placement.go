@@ -21,6 +21,7 @@ import (
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	"cellcast.io/cellcast/pkg/audit"
 	"cellcast.io/cellcast/pkg/capacity"
+	"cellcast.io/cellcast/pkg/cell/failure"
 	"cellcast.io/cellcast/pkg/placement"
 	"cellcast.io/cellcast/pkg/refusal"
 	"cellcast.io/cellcast/pkg/registry"
@@ -122,10 +123,10 @@ func (s *Storage) place(ctx context.Context, c call.Call, question *cellcastv1al
 	return answer, nil
 }
 
-// elsewhere advises to ask again soon where the mint failed for want of the
-// cell, and another one is there to be chosen.
+// elsewhere advises to ask again soon where the mint failed because the cell
+// can't be reached, and another one is there to be chosen.
 func elsewhere(err error, trace *placement.Trace) error {
-	if r := refusal.As(err); r != nil && r.Code == refusal.MintUnavailable && trace.HasAlternative() {
+	if r := refusal.As(err); r != nil && failure.Of(err) == failure.Unreachable && trace.HasAlternative() {
 		return r.RetriedAfter(time.Second)
 	}
 	return err
@@ -160,17 +161,30 @@ func (s *Storage) decide(ctx context.Context, c call.Call, spec cellcastv1alpha1
 	if !s.Warm(c.Started) {
 		return decision{}, s.cold(q.request, permission, record)
 	}
-	chosen, refused := s.choose(ctx, q.request, permission, record)
-	if refused != nil {
-		return decision{}, refused
-	}
-	issue.Cell = chosen.Cell
-	if issue, refused = s.Issuer.Settle(issue); refused != nil {
+	q.request.Unreachable = s.Unreachable()
+	for tries := 0; ; tries++ {
+		chosen, refused := s.choose(ctx, q.request, permission, record)
+		if refused != nil {
+			return decision{}, refused
+		}
+		issue.Cell = chosen.Cell
+		settled, refused := s.Issuer.Settle(issue)
+		if refused == nil {
+			return decision{chosen, settled}, nil
+		}
 		s.release(chosen.Reservation)
-		return decision{}, refused
+		// A cell whose agent wouldn't end the credential must not stand in the way
+		// of one whose agent would.
+		if refused.Code == refusal.InvalidRequest || tries == maxAlternatives || !chosen.Trace.HasAlternative() {
+			return decision{}, refused
+		}
+		q.request.Unreachable = append(q.request.Unreachable, chosen.Cell.Name)
 	}
-	return decision{chosen, issue}, nil
 }
+
+// maxAlternatives is how many cells more are tried, of which no credential can be
+// had.
+const maxAlternatives = 3
 
 // permit finds the policy that governs, which cells it permits, and what would
 // be issued on one of them.
@@ -219,7 +233,7 @@ func (s *Storage) choose(ctx context.Context, request placement.Request, permiss
 	if record.DryRun {
 		ask = s.Engine.Decide
 	}
-	request.Explain, request.Unreachable = true, s.Unreachable()
+	request.Explain = true
 	d, refused := ask(request, permission, s.Now())
 	record.Candidates = candidates(d.Trace)
 	switch {

@@ -20,10 +20,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/dryrun"
+	"k8s.io/klog/v2"
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/audit"
+	"cellcast.io/cellcast/pkg/cell/failure"
 	"cellcast.io/cellcast/pkg/mint"
 	"cellcast.io/cellcast/pkg/refusal"
 	"cellcast.io/cellcast/pkg/registry"
@@ -40,6 +42,9 @@ type Storage struct {
 	// View returns the rows as they are now.
 	View  func() *registry.View
 	Cells credential.Cells
+	// Strangers bounds the calls to cells for callers who don't reach them: they
+	// share the cells' attention with the mints.
+	Strangers chan struct{}
 	// SeesAll reports whether the caller may see every cell.
 	SeesAll func(context.Context) bool
 	Audit   audit.Sink
@@ -99,6 +104,16 @@ func (s *Storage) revoke(ctx context.Context, c call.Call, name string, question
 	record.Namespace = spec.Namespace
 	view := s.View()
 	row, ok := view.Cluster(name)
+	reaches := ok && (view.Reaches(c.Caller.Caller, row) || s.SeesAll(ctx))
+	if !reaches {
+		// Whoever it is may try out names and nonces: not all at once.
+		select {
+		case s.Strangers <- struct{}{}:
+			defer func() { <-s.Strangers }()
+		default:
+			return "", refusal.New(refusal.RateLimited, "too many revocations are under way for callers who reach no such cell")
+		}
+	}
 	if !ok {
 		return "", notFound(name)
 	}
@@ -107,13 +122,28 @@ func (s *Storage) revoke(ctx context.Context, c call.Call, name string, question
 	case found:
 		record.Revoked = true
 		return cellcastv1alpha1.RevocationRevoked, nil
-	case !s.SeesAll(ctx) && !view.Reaches(c.Caller.Caller, row):
+	case !reaches:
+		s.keep(ctx, c, record, err)
 		return "", notFound(name)
+	case failure.Of(err) == failure.Forbidden:
+		// Which namespaces are revocable is nobody's business.
+		s.keep(ctx, c, record, err)
+		return cellcastv1alpha1.RevocationNotFound, nil
 	case err != nil:
 		return "", err
 	default:
 		return cellcastv1alpha1.RevocationNotFound, nil
 	}
+}
+
+// keep puts what the caller isn't told into the log, and into the trail that
+// there was something.
+func (s *Storage) keep(ctx context.Context, c call.Call, record *audit.Record, err error) {
+	if err == nil {
+		return
+	}
+	record.Message = "not ended: " + string(failure.Of(err))
+	klog.FromContext(ctx).Info("A credential was not ended", "request", c.ID, "cell", record.Cell, "err", err)
 }
 
 // end deletes what the credential is bound to, and reports whether it was there.
