@@ -58,8 +58,6 @@ type breaker struct {
 	last     error
 	retryAt  time.Time // while open; zero while closed
 	probing  bool
-
-	retired bool // held by Clients, under its own lock
 }
 
 // newBreaker returns a closed breaker. opened is called each time that it

@@ -36,8 +36,12 @@ type Client struct {
 	api     rest.Interface
 	timeout time.Duration
 	breaker *breaker
-	calls   chan struct{} // a place per call under way
-	close   func()
+	ailment ailment
+	// troubled is told that the cell is better not chosen, or is well again.
+	troubled func(bool)
+	retired  bool          // held by Clients, under its own lock
+	calls    chan struct{} // a place per call under way
+	close    func()
 }
 
 // Name is the cell's name.
@@ -142,13 +146,16 @@ func (c *Client) call(ctx context.Context, do func(context.Context) error) error
 		return &failure.Error{Kind: failure.Unavailable, Cell: c.name, Err: errCrowded}
 	}
 	err := do(bounded)
-	if err == nil {
-		return nil
+	if err != nil {
+		if errors.Is(context.Cause(bounded), errNoAnswer) && !errors.Is(err, errNoAnswer) {
+			err = fmt.Errorf("%w: %w", errNoAnswer, err)
+		}
+		err = c.failed(ctx, err)
 	}
-	if errors.Is(context.Cause(bounded), errNoAnswer) && !errors.Is(err, errNoAnswer) {
-		err = fmt.Errorf("%w: %w", errNoAnswer, err)
+	if ill, changed := c.ailment.note(err); changed {
+		c.troubled(ill)
 	}
-	return c.failed(ctx, err)
+	return err
 }
 
 // failed sorts the error of a call.

@@ -237,6 +237,45 @@ func TestACellThatCantBeConnectedToIsNotAskedForAWhile(t *testing.T) {
 	}
 }
 
+func TestACellThatCantServeIsBetterNotChosenForAWhile(t *testing.T) {
+	w := newWorld(t, cell.Options{})
+	client := w.client(t)
+	ask := func(want failure.Kind) {
+		t.Helper()
+		if _, err := client.WhoAmI(t.Context()); err == nil && want != "" || err != nil && failure.Of(err) != want {
+			t.Fatalf("got %v, want %q", err, want)
+		}
+	}
+	parked := func(want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, w.clients.Parked()); diff != "" {
+			t.Errorf("parked (-want +got):\n%s", diff)
+		}
+	}
+	w.cell.Answer(&celltest.Canned{Code: 503})
+	ask(failure.Unavailable)
+	ask(failure.Unavailable)
+	parked()
+	ask(failure.Unavailable)
+	parked("fra-1")
+	ask(failure.Unavailable) // it's still asked
+	w.clock.SetTime(w.clock.Now().Add(11 * time.Second))
+	parked()
+	ask(failure.Unavailable)
+	parked("fra-1")
+	w.cell.Answer(nil)
+	ask("")
+	parked()
+
+	// A client that was replaced says nothing of the one after it.
+	w.cell.Answer(&celltest.Canned{Code: 503})
+	w.clients.Forget("fra-1")
+	for range 4 {
+		ask(failure.Unavailable)
+	}
+	parked()
+}
+
 func TestA401ToAnOldTokenIsAnsweredWithANewOneOnce(t *testing.T) {
 	w := newWorld(t, cell.Options{})
 	client := w.client(t)

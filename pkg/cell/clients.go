@@ -59,8 +59,8 @@ type Clients struct {
 	mu   sync.Mutex
 	held map[string]held
 
-	openMu sync.Mutex
-	opened map[*breaker]string // the cells of those that are open
+	troubledMu sync.Mutex
+	troubled   map[*Client]struct{} // those whose breaker is open, or that ail
 }
 
 // held is a client, and what it was made from.
@@ -81,7 +81,7 @@ func NewClients(tokens TokenSource, options Options) *Clients {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Clients{tokens: tokens, options: options, held: map[string]held{}, opened: map[*breaker]string{}}
+	return &Clients{tokens: tokens, options: options, held: map[string]held{}, troubled: map[*Client]struct{}{}}
 }
 
 // For returns the client of the cell. It's the same one until the row's
@@ -101,7 +101,7 @@ func (c *Clients) For(cluster *registryv1alpha1.Cluster) (*Client, error) {
 	}
 	if known {
 		old.client.close()
-		c.retire(old.client.breaker)
+		c.retire(old.client)
 	}
 	c.held[cluster.Name] = held{client, spec.Endpoint, spec.Trust.Audience, bytes.Clone(spec.CABundle)}
 	return client, nil
@@ -115,49 +115,44 @@ func (c *Clients) Forget(name string) {
 	if old, known := c.held[name]; known {
 		old.client.close()
 		delete(c.held, name)
-		c.retire(old.client.breaker)
+		c.retire(old.client)
 	}
 }
 
-// Parked are the cells that aren't asked for the moment, because they could not
-// be connected to. When the pause of one is over it isn't among them any more:
-// the next call tries it.
+// Parked are the cells that no credential is to be had of for the moment: they
+// could not be connected to, or have answered several times that they can't
+// serve. When the pause of one is over it isn't among them any more: the next
+// call tries it.
 func (c *Clients) Parked() []string {
-	c.openMu.Lock()
-	opened := maps.Clone(c.opened)
-	c.openMu.Unlock()
+	c.troubledMu.Lock()
+	troubled := maps.Clone(c.troubled)
+	c.troubledMu.Unlock()
 	var names []string
-	for b, name := range opened {
-		if b.parked() {
-			names = append(names, name)
+	for client := range troubled {
+		if client.breaker.parked() || client.ailment.lasts() {
+			names = append(names, client.name)
 		}
 	}
 	return names
 }
 
-// park notes that the cell's breaker has opened, which may call it under a lock.
-func (c *Clients) park(name string, b *breaker) {
-	c.openMu.Lock()
-	defer c.openMu.Unlock()
-	if !b.retired {
-		c.opened[b] = name
+// note keeps who is troubled. A client that isn't used any more never is, though
+// a call under way may still fail.
+func (c *Clients) note(client *Client, troubled bool) {
+	c.troubledMu.Lock()
+	defer c.troubledMu.Unlock()
+	if troubled && !client.retired {
+		c.troubled[client] = struct{}{}
+	} else {
+		delete(c.troubled, client)
 	}
 }
 
-// unpark notes that a breaker has closed.
-func (c *Clients) unpark(b *breaker) {
-	c.openMu.Lock()
-	defer c.openMu.Unlock()
-	delete(c.opened, b)
-}
-
-// retire forgets the breaker of a client that isn't used any more, though a call
-// under way may still open it.
-func (c *Clients) retire(b *breaker) {
-	c.openMu.Lock()
-	defer c.openMu.Unlock()
-	b.retired = true
-	delete(c.opened, b)
+func (c *Clients) retire(client *Client) {
+	c.troubledMu.Lock()
+	defer c.troubledMu.Unlock()
+	client.retired = true
+	delete(c.troubled, client)
 }
 
 func (c *Clients) build(cluster *registryv1alpha1.Cluster) (*Client, error) {
@@ -176,20 +171,22 @@ func (c *Clients) build(cluster *registryv1alpha1.Cluster) (*Client, error) {
 		return nil, fmt.Errorf("spec.trust.audience: is one that the hub itself accepts")
 	}
 	connection := newTransport(roots, c.options.Proxy)
-	var b *breaker
-	b = newBreaker(&identity{
+	client := &Client{name: cluster.Name, timeout: c.options.CallTimeout, calls: make(chan struct{}, maxCalls),
+		close: connection.CloseIdleConnections, ailment: ailment{clock: c.options.Clock}}
+	client.troubled = func(is bool) { c.note(client, is) }
+	client.breaker = newBreaker(&identity{
 		next: connection, tokens: c.tokens, audience: cluster.Spec.Trust.Audience,
 		host: endpoint.Host, userAgent: "cellcast-hub/" + c.options.Version,
 	}, c.options.Clock, func() {
 		connection.CloseIdleConnections()
-		c.park(cluster.Name, b)
-	}, func() { c.unpark(b) })
+		client.troubled(true)
+	}, func() { client.troubled(false) })
 	hub := &http.Client{
-		Transport: c.traced(b),
+		Transport: c.traced(client.breaker),
 		// A redirect would take the hub's token wherever the cell says.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	api, err := rest.UnversionedRESTClientForConfigAndClient(&rest.Config{
+	client.api, err = rest.UnversionedRESTClientForConfigAndClient(&rest.Config{
 		Host:           endpoint.String(),
 		QPS:            -1, // priority and fairness at the cell is what bounds us
 		WarningHandler: rest.NoWarnings{},
@@ -198,8 +195,7 @@ func (c *Clients) build(cluster *registryv1alpha1.Cluster) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{name: cluster.Name, api: api, timeout: c.options.CallTimeout,
-		breaker: b, calls: make(chan struct{}, maxCalls), close: connection.CloseIdleConnections}, nil
+	return client, nil
 }
 
 // traced makes a span of each call and sends its traceparent to the cell. The

@@ -123,13 +123,19 @@ func (s *Storage) place(ctx context.Context, c call.Call, question *cellcastv1al
 	return answer, nil
 }
 
-// elsewhere advises to ask again soon where the mint failed because the cell
-// can't be reached, and another one is there to be chosen.
+// elsewhere advises to ask again soon where the mint failed for the cell's own
+// sake, and another one is there to be chosen.
 func elsewhere(err error, trace *placement.Trace) error {
-	if r := refusal.As(err); r != nil && failure.Of(err) == failure.Unreachable && trace.HasAlternative() {
-		return r.RetriedAfter(time.Second)
+	r := refusal.As(err)
+	if r == nil || !trace.HasAlternative() {
+		return err
 	}
-	return err
+	switch failure.Of(err) {
+	case failure.Unreachable, failure.Unavailable:
+		return r.RetriedAfter(time.Second)
+	default: // it would be the same elsewhere, or stays
+		return err
+	}
 }
 
 // release takes back what Place reserved; a dry run reserved nothing.
