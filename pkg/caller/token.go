@@ -2,9 +2,7 @@ package caller
 
 import (
 	"context"
-	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/go-jose/go-jose/v4/json"
@@ -34,9 +32,9 @@ type claims struct {
 	Issuer    string       `json:"iss"`
 	Subject   string       `json:"sub"`
 	Audience  jwt.Audience `json:"aud"`
-	Expiry    *date        `json:"exp"`
-	NotBefore *date        `json:"nbf"`
-	IssuedAt  *date        `json:"iat"`
+	Expiry    *keyset.Date `json:"exp"`
+	NotBefore *keyset.Date `json:"nbf"`
+	IssuedAt  *keyset.Date `json:"iat"`
 }
 
 // expectation is what the claims of a good token say.
@@ -92,11 +90,11 @@ func (e expectation) check(c claims, now time.Time) *Failure {
 		return fail(ReasonAudience, "the audience is %.256q, not one of %q alone", c.Audience, e.audiences)
 	case c.Expiry == nil:
 		return fail(ReasonExpired, "there is no expiry")
-	case !now.Before(c.Expiry.time()):
+	case !now.Before(c.Expiry.Time):
 		return fail(ReasonExpired, "the token expired at %s", c.Expiry)
-	case c.NotBefore != nil && now.Add(skew).Before(c.NotBefore.time()):
+	case c.NotBefore != nil && now.Add(skew).Before(c.NotBefore.Time):
 		return fail(ReasonNotYetValid, "the token is not valid before %s", c.NotBefore)
-	case c.IssuedAt != nil && now.Add(skew).Before(c.IssuedAt.time()):
+	case c.IssuedAt != nil && now.Add(skew).Before(c.IssuedAt.Time):
 		return fail(ReasonNotYetValid, "the token was issued in the future, at %s", c.IssuedAt)
 	}
 	return e.checkLifetime(c, now)
@@ -107,7 +105,7 @@ func (e expectation) check(c claims, now time.Time) *Failure {
 func (e expectation) checkLifetime(c claims, now time.Time) *Failure {
 	issued, most := now, maxLifetime
 	if c.IssuedAt != nil {
-		issued = c.IssuedAt.time()
+		issued = c.IssuedAt.Time
 	}
 	if e.lifetime > 0 {
 		most = e.lifetime
@@ -115,7 +113,7 @@ func (e expectation) checkLifetime(c claims, now time.Time) *Failure {
 			return fail(ReasonLifetime, "the token doesn't say when it was issued")
 		}
 	}
-	if lifetime := c.Expiry.time().Sub(issued); lifetime > most {
+	if lifetime := c.Expiry.Sub(issued); lifetime > most {
 		return fail(ReasonLifetime, "the token lives for %s, more than %s", lifetime.Round(time.Second), most)
 	}
 	return nil
@@ -137,27 +135,3 @@ func parseClaims(payload []byte) (claims, *Failure) {
 	}
 	return c, nil
 }
-
-// date is a NumericDate (RFC 7519 section 2): seconds since 1970, until the
-// year 9999. A number outside would wrap around to some other time.
-type date int64
-
-const maxDate = 253402300799
-
-// UnmarshalJSON reads a number; what follows the point is dropped.
-func (d *date) UnmarshalJSON(b []byte) error {
-	f, err := strconv.ParseFloat(string(b), 64)
-	if err != nil {
-		return err
-	}
-	if math.IsNaN(f) || f < 0 || f > maxDate {
-		return strconv.ErrRange
-	}
-	*d = date(f)
-	return nil
-}
-
-func (d *date) time() time.Time { return time.Unix(int64(*d), 0) }
-
-// String is the date in UTC, as RFC 3339 has it.
-func (d *date) String() string { return d.time().UTC().Format(time.RFC3339) }

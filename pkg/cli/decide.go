@@ -36,19 +36,20 @@ func (e Env) place(ctx context.Context, o *placeOptions) error {
 	return e.printPlacement(o, answer)
 }
 
-// decide asks and checks that the answer is one.
-func (e Env) decide(ctx context.Context, o *placeOptions, hub *hub, spec cellcastv1alpha1.PlacementSpec) (*cellcastv1alpha1.Placement, error) {
-	answer, err := hub.place(ctx, spec, !o.mints())
+// decide is place, and checks that the answer is one: a cell, with a credential
+// exactly where one was asked for.
+func (h *hub) decide(ctx context.Context, spec cellcastv1alpha1.PlacementSpec, dryRun bool) (*cellcastv1alpha1.Placement, error) {
+	answer, err := h.place(ctx, spec, dryRun)
 	switch {
 	case err != nil:
 		return nil, err
 	case answer.Status.Cell.Name == "":
 		return nil, errors.New("the hub answered without a cell; is it a hub?")
-	case o.mints() && (answer.Status.Credential == nil || answer.Status.Credential.Token == ""):
-		return nil, &noCredentialError{fmt.Sprintf("the hub chose cell %q and returned no credential for it", answer.Status.Cell.Name)}
-	case !o.mints():
+	case dryRun:
 		// Nobody asked for it, so nobody shall see it.
 		answer.Status.Credential = nil
+	case answer.Status.Credential == nil || answer.Status.Credential.Token == "":
+		return nil, &noCredentialError{fmt.Sprintf("the hub chose cell %q and returned no credential for it", answer.Status.Cell.Name)}
 	}
 	return answer, nil
 }
@@ -56,7 +57,7 @@ func (e Env) decide(ctx context.Context, o *placeOptions, hub *hub, spec cellcas
 // decideInto asks and moves the token from the answer into the file, where there
 // is one.
 func (e Env) decideInto(ctx context.Context, o *placeOptions, hub *hub, spec cellcastv1alpha1.PlacementSpec, file *kubeconfigfile.File) (*cellcastv1alpha1.Placement, error) {
-	answer, err := e.decide(ctx, o, hub, spec)
+	answer, err := hub.decide(ctx, spec, !o.mints())
 	if err != nil || file == nil {
 		return answer, err
 	}

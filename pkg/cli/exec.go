@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -138,15 +137,5 @@ func (e Env) placeFor(ctx context.Context, o *execOptions, spec cellcastv1alpha1
 	if err != nil {
 		return nil, err
 	}
-	answer, err := hub.place(ctx, spec, false)
-	switch {
-	case err != nil:
-		return nil, err
-	case answer.Status.Cell.Name == "":
-		return nil, errors.New("the hub answered without a cell; is it a hub?")
-	case answer.Status.Credential == nil || answer.Status.Credential.Token == "":
-		return nil, &noCredentialError{fmt.Sprintf("the hub chose cell %q and returned no credential for it", answer.Status.Cell.Name)}
-	default:
-		return answer, nil
-	}
+	return hub.decide(ctx, spec, false)
 }

@@ -53,7 +53,9 @@ func newScheme() *runtime.Scheme {
 }
 
 // buildHandlerChain is the API server's own chain, with strict decoding ahead
-// of the API, and authentication in the trace of each request.
+// of the API, authentication in the trace of each request, and an end of the
+// connections when the server is leaving.
 func buildHandlerChain(api http.Handler, c *genericapiserver.Config) http.Handler {
-	return withNote(genericapiserver.DefaultBuildHandlerChain(withAuthenticateSpan(withStrictDecoding(api)), c))
+	chain := genericapiserver.DefaultBuildHandlerChain(withAuthenticateSpan(withStrictDecoding(api)), c)
+	return withFarewell(withNote(chain), c.ShutdownInitiatedNotify())
 }

@@ -72,5 +72,10 @@ type Completed struct{ *Config }
 // Complete fills in what follows from the rest.
 func (c *Config) Complete() Completed {
 	c.Generic.BuildHandlerChainFunc = buildHandlerChain
+	// The server is unready at once and serves on for the delay, because whoever
+	// routes to it learns of it later; then it answers 429 with Retry-After to what
+	// still comes, and finishes what it has.
+	c.Generic.ShutdownDelayDuration = c.DrainDelay
+	c.Generic.ShutdownSendRetryAfter = true
 	return Completed{c}
 }

@@ -7,21 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	genericapiserver "k8s.io/apiserver/pkg/server"
 )
-
-// configureDrain says how the API server ends. It is unready at once and serves
-// on for the delay, because whoever routes to it learns of it later; then it
-// answers 429 with Retry-After to what still comes, and finishes what it has.
-func (c *Config) configureDrain() {
-	g := c.Generic
-	g.ShutdownDelayDuration = c.DrainDelay
-	g.ShutdownSendRetryAfter = true
-	build := g.BuildHandlerChainFunc
-	g.BuildHandlerChainFunc = func(api http.Handler, config *genericapiserver.Config) http.Handler {
-		return withFarewell(build(api, config), config.ShutdownInitiatedNotify())
-	}
-}
 
 // withFarewell closes each connection with the next answer on it once the
 // replica is leaving, so that its clients, of which the aggregator keeps one

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/clock"
 
@@ -30,7 +29,7 @@ type replicas struct {
 }
 
 // newReplicas puts the relay together. Nothing is asked for or looked up yet.
-func (s *Server) newReplicas() (*replicas, error) {
+func (s *Server) newReplicas(tokens *cell.Tokens) (*replicas, error) {
 	c := s.config
 	instance, metrics := string(uuid.NewUUID()), peers.NewMetrics()
 	s.metrics.MustRegister(metrics)
@@ -40,12 +39,6 @@ func (s *Server) newReplicas() (*replicas, error) {
 	var err error
 	if r.source, err = c.peerSource(); err != nil || r.source == nil {
 		return r, err
-	}
-	tokens, err := cell.NewTokens(c.HubClient.CoreV1().ServiceAccounts(c.Namespace), cell.TokenOptions{
-		ServiceAccount: c.ServiceAccount, PodName: c.Pod.Name, PodUID: types.UID(c.Pod.UID),
-	})
-	if err != nil {
-		return nil, err
 	}
 	r.relay = peers.New(peers.Options{Instance: instance, Metrics: metrics, Post: peers.NewClient(peers.ClientOptions{
 		Path:       caller.RelayPath,

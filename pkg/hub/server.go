@@ -74,9 +74,11 @@ func (c Completed) New(ctx context.Context) (*Server, error) {
 		return nil, err
 	}
 	s.registry = registry.New(s.manager.GetCache(), compiler, s.engine, s.onRebuilt)
-	if s.clients, err = c.newClients(); err != nil {
+	tokens, err := c.newTokens()
+	if err != nil {
 		return nil, err
 	}
+	s.clients = c.newClients(tokens)
 	s.issuer = &hubIssuer{api: c.HubClient.Discovery().RESTClient()}
 	s.reporters = reporterKeys{clients: s.clients}
 	if s.pipelines, err = caller.NewPipelines(ctx, caller.PipelineOptions{
@@ -84,10 +86,9 @@ func (c Completed) New(ctx context.Context) (*Server, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if s.replicas, err = s.newReplicas(); err != nil {
+	if s.replicas, err = s.newReplicas(tokens); err != nil {
 		return nil, err
 	}
-	c.configureDrain()
 	if err := s.newGeneric(ctx, compiler); err != nil {
 		return nil, err
 	}
@@ -99,21 +100,22 @@ func (c Completed) New(ctx context.Context) (*Server, error) {
 	return s, err
 }
 
-// newClients returns the hub's clients of the cells, each with tokens of the
-// hub's own that it asks its API server for.
-func (c Completed) newClients() (*cell.Clients, error) {
-	tokens, err := cell.NewTokens(c.HubClient.CoreV1().ServiceAccounts(c.Namespace), cell.TokenOptions{
+// newTokens returns the source of the hub's own tokens, which it asks its API
+// server for: one for each cell, and one for its peers.
+func (c Completed) newTokens() (*cell.Tokens, error) {
+	return cell.NewTokens(c.HubClient.CoreV1().ServiceAccounts(c.Namespace), cell.TokenOptions{
 		ServiceAccount: c.ServiceAccount,
 		PodName:        c.Pod.Name,
 		PodUID:         types.UID(c.Pod.UID),
 	})
-	if err != nil {
-		return nil, err
-	}
+}
+
+// newClients returns the hub's clients of the cells.
+func (c Completed) newClients(tokens *cell.Tokens) *cell.Clients {
 	return cell.NewClients(tokens, cell.Options{
 		Version: version.Get().GitVersion, Tracing: c.Generic.TracerProvider,
 		Reserved: []string{caller.PeerAudience, c.ReporterAudience},
-	}), nil
+	})
 }
 
 // Run serves until ctx is done, or until a part of the hub can't go on. Either

@@ -1,8 +1,6 @@
 package podidentity
 
 import (
-	"errors"
-	"strconv"
 	"time"
 
 	"github.com/go-jose/go-jose/v4/json"
@@ -30,9 +28,9 @@ type claims struct {
 	Issuer     string       `json:"iss"`
 	Subject    string       `json:"sub"`
 	Audience   jwt.Audience `json:"aud"`
-	Expiry     *date        `json:"exp"`
-	NotBefore  *date        `json:"nbf"`
-	IssuedAt   *date        `json:"iat"`
+	Expiry     *keyset.Date `json:"exp"`
+	NotBefore  *keyset.Date `json:"nbf"`
+	IssuedAt   *keyset.Date `json:"iat"`
 	Kubernetes struct {
 		Namespace      string `json:"namespace"`
 		ServiceAccount struct {
@@ -136,25 +134,3 @@ func (r Registration) pod(c claims) (Pod, *Failure) {
 func (r Registration) username() string {
 	return serviceaccount.MakeUsername(r.Namespace, r.ServiceAccount)
 }
-
-// date is a NumericDate (RFC 7519 section 2): seconds since 1970, until the
-// year 9999. A number outside would wrap around to some other time.
-type date struct{ time.Time }
-
-const maxDate = 253402300799
-
-// UnmarshalJSON reads a number; what follows the point is dropped.
-func (d *date) UnmarshalJSON(b []byte) error {
-	seconds, err := strconv.ParseFloat(string(b), 64)
-	if err != nil {
-		return err
-	}
-	if seconds < 0 || seconds > maxDate {
-		return errors.New("the date is not between the years 1970 and 9999")
-	}
-	d.Time = time.Unix(int64(seconds), 0)
-	return nil
-}
-
-// String is the date in UTC, as RFC 3339 has it.
-func (d *date) String() string { return d.UTC().Format(time.RFC3339) }

@@ -9,12 +9,9 @@ package integration
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -47,28 +44,19 @@ const (
 
 func TestMain(m *testing.M) {
 	ctrllog.SetLogger(klog.Background())
-	os.Exit(run(m))
+	os.Exit(fleet.Main(m, "integration", func(ctx context.Context, dir string) (f *fleet.Fleet, err error) {
+		hub, err = startFleet(ctx, dir)
+		return hub, err
+	}))
 }
 
-func run(m *testing.M) int {
-	err := world.HaveAssets()
-	if errors.Is(err, world.ErrNoAssets) && os.Getenv("CELLCAST_REQUIRE_WORLD") != "1" {
-		fmt.Println("skipping every integration test:", err)
-		return m.Run()
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	dir, err := os.MkdirTemp("", "cellcast-integration-")
-	if err != nil {
-		fmt.Println(err)
-		return 1
-	}
+// startFleet starts a fleet whose hub records every answer whole.
+func startFleet(ctx context.Context, dir string) (*fleet.Fleet, error) {
 	auditPolicy := filepath.Join(dir, "whole.yaml")
 	if err := os.WriteFile(auditPolicy, []byte(wholeAnswers), 0o600); err != nil {
-		fmt.Println(err)
-		return 1
+		return nil, err
 	}
-	hub, err = fleet.Start(ctx, fleet.Options{
+	return fleet.Start(ctx, fleet.Options{
 		Dir: dir,
 		Cells: []world.CellOptions{
 			{Name: "dev-eu", Labels: map[string]string{"env": "dev", "region": "eu"}},
@@ -81,27 +69,6 @@ func run(m *testing.M) int {
 			"--audit-policy-file=" + auditPolicy, "--audit-log-path=" + filepath.Join(dir, "logs", hubAuditLog)},
 		AgentArgs: []string{"--interval=3s"},
 	})
-	if err != nil {
-		fmt.Printf("the fleet didn't start; its logs are in %s/logs\n%v\n", dir, err)
-		return 1
-	}
-	// An interrupt ends the fleet; no test could go on without it.
-	forget := context.AfterFunc(ctx, func() {
-		_ = hub.Stop()
-		os.Exit(1)
-	})
-	code := m.Run()
-	forget()
-	if err := hub.Stop(); err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	if code != 0 {
-		fmt.Printf("the fleet's logs are kept in %s/logs\n", dir)
-		return code
-	}
-	_ = os.RemoveAll(dir)
-	return 0
 }
 
 func require(t *testing.T) {

@@ -11,10 +11,7 @@ package resilience
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -39,43 +36,10 @@ const (
 
 func TestMain(m *testing.M) {
 	ctrllog.SetLogger(klog.Background())
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	err := world.HaveAssets()
-	if errors.Is(err, world.ErrNoAssets) && os.Getenv("CELLCAST_REQUIRE_WORLD") != "1" {
-		fmt.Println("skipping every resilience test that needs a fleet:", err)
-		return m.Run()
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	dir, err := os.MkdirTemp("", "cellcast-resilience-")
-	if err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	if hub, err = start(ctx, dir); err != nil {
-		fmt.Printf("the fleet didn't start; its logs are in %s/logs\n%v\n", dir, err)
-		return 1
-	}
-	// An interrupt ends the fleet; no test could go on without it.
-	forget := context.AfterFunc(ctx, func() {
-		_ = hub.Stop()
-		os.Exit(1)
-	})
-	code := m.Run()
-	forget()
-	if err := hub.Stop(); err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	if code != 0 {
-		fmt.Printf("the fleet's logs are kept in %s/logs\n", dir)
-		return code
-	}
-	_ = os.RemoveAll(dir)
-	return 0
+	os.Exit(fleet.Main(m, "resilience", func(ctx context.Context, dir string) (f *fleet.Fleet, err error) {
+		hub, err = start(ctx, dir)
+		return hub, err
+	}))
 }
 
 // start starts the fleet, with a policy that lets the pipelines reach every cell.
