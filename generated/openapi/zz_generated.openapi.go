@@ -32,16 +32,31 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.CellToken{}.OpenAPIModelName():                       schema_cellcast_apis_cellcast_v1alpha1_CellToken(ref),
 		v1alpha1.CellTokenSpec{}.OpenAPIModelName():                   schema_cellcast_apis_cellcast_v1alpha1_CellTokenSpec(ref),
 		v1alpha1.CellTokenStatus{}.OpenAPIModelName():                 schema_cellcast_apis_cellcast_v1alpha1_CellTokenStatus(ref),
+		v1alpha1.ClusterTarget{}.OpenAPIModelName():                   schema_cellcast_apis_cellcast_v1alpha1_ClusterTarget(ref),
 		v1alpha1.Credential{}.OpenAPIModelName():                      schema_cellcast_apis_cellcast_v1alpha1_Credential(ref),
+		v1alpha1.LaunchTarget{}.OpenAPIModelName():                    schema_cellcast_apis_cellcast_v1alpha1_LaunchTarget(ref),
+		v1alpha1.LaunchTargetList{}.OpenAPIModelName():                schema_cellcast_apis_cellcast_v1alpha1_LaunchTargetList(ref),
+		v1alpha1.LaunchTargetRow{}.OpenAPIModelName():                 schema_cellcast_apis_cellcast_v1alpha1_LaunchTargetRow(ref),
+		v1alpha1.LaunchTargetStatus{}.OpenAPIModelName():              schema_cellcast_apis_cellcast_v1alpha1_LaunchTargetStatus(ref),
 		v1alpha1.Placement{}.OpenAPIModelName():                       schema_cellcast_apis_cellcast_v1alpha1_Placement(ref),
 		v1alpha1.PlacementSpec{}.OpenAPIModelName():                   schema_cellcast_apis_cellcast_v1alpha1_PlacementSpec(ref),
 		v1alpha1.PlacementStatus{}.OpenAPIModelName():                 schema_cellcast_apis_cellcast_v1alpha1_PlacementStatus(ref),
 		v1alpha1.Recipient{}.OpenAPIModelName():                       schema_cellcast_apis_cellcast_v1alpha1_Recipient(ref),
+		v1alpha1.TargetProbe{}.OpenAPIModelName():                     schema_cellcast_apis_cellcast_v1alpha1_TargetProbe(ref),
+		v1alpha1.TargetProbeStatus{}.OpenAPIModelName():               schema_cellcast_apis_cellcast_v1alpha1_TargetProbeStatus(ref),
+		v1alpha1.TargetReference{}.OpenAPIModelName():                 schema_cellcast_apis_cellcast_v1alpha1_TargetReference(ref),
+		v1alpha1.TargetToken{}.OpenAPIModelName():                     schema_cellcast_apis_cellcast_v1alpha1_TargetToken(ref),
+		v1alpha1.TargetTokenSpec{}.OpenAPIModelName():                 schema_cellcast_apis_cellcast_v1alpha1_TargetTokenSpec(ref),
+		v1alpha1.TargetTokenStatus{}.OpenAPIModelName():               schema_cellcast_apis_cellcast_v1alpha1_TargetTokenStatus(ref),
 		registryv1alpha1.Cluster{}.OpenAPIModelName():                 schema_cellcast_apis_registry_v1alpha1_Cluster(ref),
 		registryv1alpha1.ClusterList{}.OpenAPIModelName():             schema_cellcast_apis_registry_v1alpha1_ClusterList(ref),
 		registryv1alpha1.ClusterReporter{}.OpenAPIModelName():         schema_cellcast_apis_registry_v1alpha1_ClusterReporter(ref),
 		registryv1alpha1.ClusterSpec{}.OpenAPIModelName():             schema_cellcast_apis_registry_v1alpha1_ClusterSpec(ref),
 		registryv1alpha1.ClusterStatus{}.OpenAPIModelName():           schema_cellcast_apis_registry_v1alpha1_ClusterStatus(ref),
+		registryv1alpha1.ClusterTarget{}.OpenAPIModelName():           schema_cellcast_apis_registry_v1alpha1_ClusterTarget(ref),
+		registryv1alpha1.ClusterTargetList{}.OpenAPIModelName():       schema_cellcast_apis_registry_v1alpha1_ClusterTargetList(ref),
+		registryv1alpha1.ClusterTargetSpec{}.OpenAPIModelName():       schema_cellcast_apis_registry_v1alpha1_ClusterTargetSpec(ref),
+		registryv1alpha1.ClusterTargetStatus{}.OpenAPIModelName():     schema_cellcast_apis_registry_v1alpha1_ClusterTargetStatus(ref),
 		registryv1alpha1.ClusterTrust{}.OpenAPIModelName():            schema_cellcast_apis_registry_v1alpha1_ClusterTrust(ref),
 		registryv1alpha1.CredentialScope{}.OpenAPIModelName():         schema_cellcast_apis_registry_v1alpha1_CredentialScope(ref),
 		registryv1alpha1.PlacementPolicy{}.OpenAPIModelName():         schema_cellcast_apis_registry_v1alpha1_PlacementPolicy(ref),
@@ -49,7 +64,20 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		registryv1alpha1.PlacementPolicySpec{}.OpenAPIModelName():     schema_cellcast_apis_registry_v1alpha1_PlacementPolicySpec(ref),
 		registryv1alpha1.PlacementPolicyStatus{}.OpenAPIModelName():   schema_cellcast_apis_registry_v1alpha1_PlacementPolicyStatus(ref),
 		registryv1alpha1.PolicySubject{}.OpenAPIModelName():           schema_cellcast_apis_registry_v1alpha1_PolicySubject(ref),
+		registryv1alpha1.ProbeCanary{}.OpenAPIModelName():             schema_cellcast_apis_registry_v1alpha1_ProbeCanary(ref),
+		registryv1alpha1.ProbeRequest{}.OpenAPIModelName():            schema_cellcast_apis_registry_v1alpha1_ProbeRequest(ref),
+		registryv1alpha1.ProbeRun{}.OpenAPIModelName():                schema_cellcast_apis_registry_v1alpha1_ProbeRun(ref),
 		registryv1alpha1.ServiceAccountReference{}.OpenAPIModelName(): schema_cellcast_apis_registry_v1alpha1_ServiceAccountReference(ref),
+		registryv1alpha1.TargetArtifacts{}.OpenAPIModelName():         schema_cellcast_apis_registry_v1alpha1_TargetArtifacts(ref),
+		registryv1alpha1.TargetBindings{}.OpenAPIModelName():          schema_cellcast_apis_registry_v1alpha1_TargetBindings(ref),
+		registryv1alpha1.TargetCheck{}.OpenAPIModelName():             schema_cellcast_apis_registry_v1alpha1_TargetCheck(ref),
+		registryv1alpha1.TargetCheckItem{}.OpenAPIModelName():         schema_cellcast_apis_registry_v1alpha1_TargetCheckItem(ref),
+		registryv1alpha1.TargetCredentialRef{}.OpenAPIModelName():     schema_cellcast_apis_registry_v1alpha1_TargetCredentialRef(ref),
+		registryv1alpha1.TargetIdentity{}.OpenAPIModelName():          schema_cellcast_apis_registry_v1alpha1_TargetIdentity(ref),
+		registryv1alpha1.TargetImages{}.OpenAPIModelName():            schema_cellcast_apis_registry_v1alpha1_TargetImages(ref),
+		registryv1alpha1.TargetOwner{}.OpenAPIModelName():             schema_cellcast_apis_registry_v1alpha1_TargetOwner(ref),
+		registryv1alpha1.TargetSecretRef{}.OpenAPIModelName():         schema_cellcast_apis_registry_v1alpha1_TargetSecretRef(ref),
+		registryv1alpha1.TargetVaultRef{}.OpenAPIModelName():          schema_cellcast_apis_registry_v1alpha1_TargetVaultRef(ref),
 		registryv1alpha1.TokenTTL{}.OpenAPIModelName():                schema_cellcast_apis_registry_v1alpha1_TokenTTL(ref),
 		resource.Quantity{}.OpenAPIModelName():                        schema_apimachinery_pkg_api_resource_Quantity(ref),
 		v1.APIGroup{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_APIGroup(ref),
@@ -797,6 +825,42 @@ func schema_cellcast_apis_cellcast_v1alpha1_CellTokenStatus(ref common.Reference
 	}
 }
 
+func schema_cellcast_apis_cellcast_v1alpha1_ClusterTarget(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterTarget stands for a ClusterTarget of registry.cellcast.io, whose questions these are. It has no verbs of its own: the row is the other group's.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata holds the name and the namespace of the row.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
 func schema_cellcast_apis_cellcast_v1alpha1_Credential(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -878,6 +942,271 @@ func schema_cellcast_apis_cellcast_v1alpha1_Credential(ref common.ReferenceCallb
 		},
 		Dependencies: []string{
 			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_cellcast_apis_cellcast_v1alpha1_LaunchTarget(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "LaunchTarget is something that this caller may launch onto: a cell that a policy permits, or a brought target whose owner covers the caller. It's computed at each request. Field selectors playbook=NAME and repository=NAME leave out what is bound to others.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata holds the name: the cell's, or target:<uid>.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the hub knows about it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.LaunchTargetStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.LaunchTargetStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_cellcast_apis_cellcast_v1alpha1_LaunchTargetList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "LaunchTargetList is a list of LaunchTargets.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the LaunchTargets.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.LaunchTarget{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.LaunchTarget{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_cellcast_apis_cellcast_v1alpha1_LaunchTargetRow(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "LaunchTargetRow is a row of the registry.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace and name are those of the row.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Default: "",
+							Type:    []string{"string"},
+							Format:  "",
+						},
+					},
+				},
+				Required: []string{"namespace", "name"},
+			},
+		},
+	}
+}
+
+func schema_cellcast_apis_cellcast_v1alpha1_LaunchTargetStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "LaunchTargetStatus is what a caller needs to choose where to launch.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is Cluster or ClusterTarget.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"target": {
+						SchemaProps: spec.SchemaProps{
+							Description: "target is the row of a brought target.",
+							Ref:         ref(v1alpha1.LaunchTargetRow{}.OpenAPIModelName()),
+						},
+					},
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is LIVE, DARK or DRAINING of a cell; of a brought target what its status says.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"launchable": {
+						SchemaProps: spec.SchemaProps{
+							Description: "launchable says whether something could be launched there now.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason says in a sentence why not.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"policies": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "policies are the caller's policies that permit a cell.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"owner": {
+						SchemaProps: spec.SchemaProps{
+							Description: "owner is user:NAME or group:NAME of a brought target.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"capabilities": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "capabilities are what a brought target is good for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"playbooks": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "playbooks and repositories are what a brought target is bound to; empty means any.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"repositories": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"secretRule": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretRule says in words which secrets a launch there may use.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"kind", "state", "launchable", "secretRule"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.LaunchTargetRow{}.OpenAPIModelName()},
 	}
 }
 
@@ -1138,6 +1467,247 @@ func schema_cellcast_apis_cellcast_v1alpha1_Recipient(ref common.ReferenceCallba
 	}
 }
 
+func schema_cellcast_apis_cellcast_v1alpha1_TargetProbe(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetProbe asks for a probe of a brought target, created on clustertargets/probe. The answer comes at once and names the run; its progress is in the row's status. One run is under way at a time: who asks meanwhile gets the id of that one.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; a name, where set, is the target's.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is which run it is.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.TargetProbeStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.TargetProbeStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_cellcast_apis_cellcast_v1alpha1_TargetProbeStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetProbeStatus is which run answers a question for a probe.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"requestID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requestID joins this answer and the hub's audit records.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"run": {
+						SchemaProps: spec.SchemaProps{
+							Description: "run is the id that the row's status.run will have.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"joined": {
+						SchemaProps: spec.SchemaProps{
+							Description: "joined says that the run was under way, or asked for, already.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_cellcast_apis_cellcast_v1alpha1_TargetReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetReference is what a caller needs to reach a brought target.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace and name are those of the row.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Default: "",
+							Type:    []string{"string"},
+							Format:  "",
+						},
+					},
+					"address": {
+						SchemaProps: spec.SchemaProps{
+							Description: "address is target:<uid>, as the target is called beside the names of cells.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"endpoint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endpoint is the https URL of the target's API server.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"caBundle": {
+						SchemaProps: spec.SchemaProps{
+							Description: "caBundle is the PEM certificates to check it by.",
+							Type:        []string{"string"},
+							Format:      "byte",
+						},
+					},
+				},
+				Required: []string{"namespace", "name", "address"},
+			},
+		},
+	}
+}
+
+func schema_cellcast_apis_cellcast_v1alpha1_TargetToken(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetToken asks for a short-lived token of the ServiceAccount that pods of a brought target run as, created on clustertargets/token by somebody whom the target's owner covers. It is minted on the target with the registered credential, returned, and kept nowhere.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata; a name, where set, is the target's.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the question.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.TargetTokenSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the answer.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.TargetTokenStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.TargetTokenSpec{}.OpenAPIModelName(), v1alpha1.TargetTokenStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_cellcast_apis_cellcast_v1alpha1_TargetTokenSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetTokenSpec is what a token of a brought target shall be like.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"ttl": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ttl is how long the credential shall live, as a duration such as 15m. The target's label env sets the default and the most, as for a cell; under ten minutes is raised to ten. Empty means the default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"recipient": {
+						SchemaProps: spec.SchemaProps{
+							Description: "recipient is the public key to seal the token to, as in a Placement.",
+							Ref:         ref(v1alpha1.Recipient{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Recipient{}.OpenAPIModelName()},
+	}
+}
+
+func schema_cellcast_apis_cellcast_v1alpha1_TargetTokenStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetTokenStatus is the answer.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"requestID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requestID joins this answer and the hub's audit records.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"target": {
+						SchemaProps: spec.SchemaProps{
+							Description: "target is where the credential is for.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.TargetReference{}.OpenAPIModelName()),
+						},
+					},
+					"credential": {
+						SchemaProps: spec.SchemaProps{
+							Description: "credential is the credential. It is absent in a dry run.",
+							Ref:         ref(v1alpha1.Credential{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Credential{}.OpenAPIModelName(), v1alpha1.TargetReference{}.OpenAPIModelName()},
+	}
+}
+
 func schema_cellcast_apis_registry_v1alpha1_Cluster(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1387,6 +1957,349 @@ func schema_cellcast_apis_registry_v1alpha1_ClusterStatus(ref common.ReferenceCa
 		},
 		Dependencies: []string{
 			v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_cellcast_apis_registry_v1alpha1_ClusterTarget(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterTarget is a brought target: a namespace that a team owns on a cluster that the fleet doesn't manage. It names the credential, which stays in the owner's own Secret or Vault, and what pods find there. A probe proves that the namespace meets the contract, item by item; see status.checks.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata. The label \"env\" sets how long a credential for the target may live, as it does on a Cluster.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the owner declares.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(registryv1alpha1.ClusterTargetSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the hub observed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(registryv1alpha1.ClusterTargetStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			registryv1alpha1.ClusterTargetSpec{}.OpenAPIModelName(), registryv1alpha1.ClusterTargetStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_cellcast_apis_registry_v1alpha1_ClusterTargetList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterTargetList is a list of ClusterTargets.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the ClusterTargets.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(registryv1alpha1.ClusterTarget{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			registryv1alpha1.ClusterTarget{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_cellcast_apis_registry_v1alpha1_ClusterTargetSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterTargetSpec is what the owner of a target declares. Its rules answer Forbidden, not Invalid, for the API server repeats an invalid value, and what somebody pasted into the wrong field may be a secret.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"owner": {
+						SchemaProps: spec.SchemaProps{
+							Description: "owner is who may use the target. Left out, it's the user who creates the row. It must cover the creator: be that user, or a group that the user is in. To hand a target over, old and new owner must both cover you. Whoever holds the verb assign-owner on clustertargets may name anybody.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(registryv1alpha1.TargetOwner{}.OpenAPIModelName()),
+						},
+					},
+					"credentialRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "credentialRef says where the kubeconfig is. The row itself has no field that could hold a credential.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(registryv1alpha1.TargetCredentialRef{}.OpenAPIModelName()),
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is the namespace on the target's cluster, in which the hub acts and outside of which it does nothing.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"serviceAccountName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "serviceAccountName is the ServiceAccount in that namespace that pods run as, and that clustertargets/token gives a token of.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"imagePullSecrets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "imagePullSecrets are the names of Secrets in that namespace that pods pull their images with.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"artifacts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "artifacts says where pods leave what they make.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(registryv1alpha1.TargetArtifacts{}.OpenAPIModelName()),
+						},
+					},
+					"ingestURL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ingestURL is the https URL at which pods of the target reach the hub's external listener, where it isn't the hub's own --external-url.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"queue": {
+						SchemaProps: spec.SchemaProps{
+							Description: "queue is the Kueue LocalQueue in that namespace that measure jobs go through.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"measureSubstrate": {
+						SchemaProps: spec.SchemaProps{
+							Description: "measureSubstrate names what measure jobs run on, such as gpu-h100. It is passed on as it is.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sandboxDriver": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sandboxDriver says how a pod makes its sandboxes: Podman, nested in the pod itself, or Kubernetes, by the operator of the Sandbox resource (agents.x-k8s.io).",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"podIdentity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "podIdentity says how the hub proves which pod shows a token. JWKS, the only one for a brought target, checks it offline by the keys that the target's own API publishes.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"images": {
+						SchemaProps: spec.SchemaProps{
+							Description: "images are used in place of the hub's own defaults.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(registryv1alpha1.TargetImages{}.OpenAPIModelName()),
+						},
+					},
+					"bindings": {
+						SchemaProps: spec.SchemaProps{
+							Description: "bindings narrow what may be launched here. Left out, whatever the owner launches.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(registryv1alpha1.TargetBindings{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"credentialRef", "namespace"},
+			},
+		},
+		Dependencies: []string{
+			registryv1alpha1.TargetArtifacts{}.OpenAPIModelName(), registryv1alpha1.TargetBindings{}.OpenAPIModelName(), registryv1alpha1.TargetCredentialRef{}.OpenAPIModelName(), registryv1alpha1.TargetImages{}.OpenAPIModelName(), registryv1alpha1.TargetOwner{}.OpenAPIModelName()},
+	}
+}
+
+func schema_cellcast_apis_registry_v1alpha1_ClusterTargetStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterTargetStatus is what the hub observed about a target.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the spec that state and checks speak of.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is Probing until a probe has passed or failed; then Ready, Failed, Unreachable, CredentialRejected or CredentialUnavailable.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"failing": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failing is the first item of the probe that failed, in one line.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"checks": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "checks are the items of the present probe, or the last one, in their order.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(registryv1alpha1.TargetCheck{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"capabilities": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "capabilities are what the last probe that passed says the target is good for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"identity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "identity is how the pods of the target are proven.",
+							Ref:         ref(registryv1alpha1.TargetIdentity{}.OpenAPIModelName()),
+						},
+					},
+					"request": {
+						SchemaProps: spec.SchemaProps{
+							Description: "request is the last probe that was asked for by clustertargets/probe.",
+							Ref:         ref(registryv1alpha1.ProbeRequest{}.OpenAPIModelName()),
+						},
+					},
+					"run": {
+						SchemaProps: spec.SchemaProps{
+							Description: "run is the present probe, or the last one.",
+							Ref:         ref(registryv1alpha1.ProbeRun{}.OpenAPIModelName()),
+						},
+					},
+					"credentialVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "credentialVersion is the version of the Secret, or of the secret in Vault, that was last probed with: its resourceVersion, and nothing of its content.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are Ready, Reachable, CredentialAvailable and NameConflict.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			registryv1alpha1.ProbeRequest{}.OpenAPIModelName(), registryv1alpha1.ProbeRun{}.OpenAPIModelName(), registryv1alpha1.TargetCheck{}.OpenAPIModelName(), registryv1alpha1.TargetIdentity{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -1827,6 +2740,137 @@ func schema_cellcast_apis_registry_v1alpha1_PolicySubject(ref common.ReferenceCa
 	}
 }
 
+func schema_cellcast_apis_registry_v1alpha1_ProbeCanary(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ProbeCanary is the pod that a probe starts on the target, and deletes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"podName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "podName is the pod's, known before it's created.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"podUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "podUID is the pod's, once it was created. No other pod's token is taken.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"receivedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "receivedAt is when a replica of the hub took its post.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"deletedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deletedAt is when the hub had it deleted.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"podName"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_cellcast_apis_registry_v1alpha1_ProbeRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ProbeRequest is a probe that somebody asked for.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id is the id of the run.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"requestedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requestedAt is when.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"id", "requestedAt"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_cellcast_apis_registry_v1alpha1_ProbeRun(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ProbeRun is one run of the probe.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id is the run's; of one that was asked for, the request's.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is why it runs: Created, SpecChanged, CredentialChanged, Requested, Recovered or Resumed.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"generation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "generation is the generation of the spec that is probed.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"startedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startedAt is when it began.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"finishedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "finishedAt is when it ended; absent while it runs.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"canary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "canary is the pod that proves the way back to the hub.",
+							Ref:         ref(registryv1alpha1.ProbeCanary{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"id", "reason", "generation", "startedAt"},
+			},
+		},
+		Dependencies: []string{
+			registryv1alpha1.ProbeCanary{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+	}
+}
+
 func schema_cellcast_apis_registry_v1alpha1_ServiceAccountReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1852,6 +2896,340 @@ func schema_cellcast_apis_registry_v1alpha1_ServiceAccountReference(ref common.R
 					},
 				},
 				Required: []string{"namespace", "name"},
+			},
+		},
+	}
+}
+
+func schema_cellcast_apis_registry_v1alpha1_TargetArtifacts(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetArtifacts says where pods leave what they make.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"backend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "backend is Ingest (pods hand it to the hub) or PersistentVolumeClaim (they keep it in the target's own namespace).",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"claimName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "claimName is the PersistentVolumeClaim.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_cellcast_apis_registry_v1alpha1_TargetBindings(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetBindings narrow what may be launched on a target.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"playbooks": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "playbooks are the names of Playbooks; empty means any.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"repositories": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "repositories are repositories such as acme/payments; empty means any.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_cellcast_apis_registry_v1alpha1_TargetCheck(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetCheck is one item of a probe.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the item's.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"result": {
+						SchemaProps: spec.SchemaProps{
+							Description: "result is Passed, Failed, Warning or Skipped.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says what was found and, unless it passed, what to do.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"remedy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "remedy is a command, or a manifest to apply on the target, that mends it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"items": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the parts of the item, such as each verb of Permissions.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(registryv1alpha1.TargetCheckItem{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"name", "result"},
+			},
+		},
+		Dependencies: []string{
+			registryv1alpha1.TargetCheckItem{}.OpenAPIModelName()},
+	}
+}
+
+func schema_cellcast_apis_registry_v1alpha1_TargetCheckItem(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetCheckItem is a part of an item of a probe.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the part's, such as \"create pods\".",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"result": {
+						SchemaProps: spec.SchemaProps{
+							Description: "result is Passed, Failed, Warning or Skipped.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "result"},
+			},
+		},
+	}
+}
+
+func schema_cellcast_apis_registry_v1alpha1_TargetCredentialRef(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetCredentialRef says where the kubeconfig of a target is: in one of the two.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"secretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretRef is a Secret of type cellcast.io/kubeconfig beside the row. Whoever names it must be allowed to get it, and the hub needs a Role for that one name.",
+							Ref:         ref(registryv1alpha1.TargetSecretRef{}.OpenAPIModelName()),
+						},
+					},
+					"vaultRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "vaultRef is a secret of HashiCorp Vault or OpenBao, in a KV version 2 engine, under the owner's own path.",
+							Ref:         ref(registryv1alpha1.TargetVaultRef{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			registryv1alpha1.TargetSecretRef{}.OpenAPIModelName(), registryv1alpha1.TargetVaultRef{}.OpenAPIModelName()},
+	}
+}
+
+func schema_cellcast_apis_registry_v1alpha1_TargetIdentity(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetIdentity is how the pods of a target are proven.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"issuer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "issuer is the issuer of the target's ServiceAccount tokens, by its own discovery document. Targets may share one: their keys separate them.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"audience": {
+						SchemaProps: spec.SchemaProps{
+							Description: "audience is what a pod's token must be issued for.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"issuer", "audience"},
+			},
+		},
+	}
+}
+
+func schema_cellcast_apis_registry_v1alpha1_TargetImages(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetImages are images by their part, each with a digest.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"loop": {
+						SchemaProps: spec.SchemaProps{
+							Description: "loop is the image that runs a turn.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"supervisor": {
+						SchemaProps: spec.SchemaProps{
+							Description: "supervisor is the image that stands beside it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_cellcast_apis_registry_v1alpha1_TargetOwner(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetOwner is who may use a target: one user, or one group of the hub.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"user": {
+						SchemaProps: spec.SchemaProps{
+							Description: "user is the name of a user of the hub.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "group is the name of a group of the hub's users.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_cellcast_apis_registry_v1alpha1_TargetSecretRef(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetSecretRef is a Secret in the row's own namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the Secret's. Its key \"kubeconfig\" holds the kubeconfig.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+	}
+}
+
+func schema_cellcast_apis_registry_v1alpha1_TargetVaultRef(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetVaultRef is a secret of a KV version 2 engine.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "path is the secret's, under the owner's prefix, in the engine that the hub is set up with: users/NAME/... or groups/NAME/..., with NAME escaped as in a URL's path.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "key is the member of the secret that holds the kubeconfig.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"path"},
 			},
 		},
 	}

@@ -25,7 +25,7 @@ func bounded(r Record) Record {
 		*at = writable(*at)
 	}
 	for _, text := range []*string{
-		&r.RequestID, &r.AuditID, &r.User, &r.Issuer, &r.Subject, &r.Workload, &r.Cell, &r.Message, &r.JTI, &r.Kind, &r.Name,
+		&r.RequestID, &r.AuditID, &r.User, &r.Issuer, &r.Subject, &r.Workload, &r.Cell, &r.Message, &r.JTI, &r.Kind, &r.Name, &r.Target, &r.Run,
 	} {
 		*text = cut(*text, most)
 	}

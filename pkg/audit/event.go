@@ -20,6 +20,18 @@ const (
 	// EventAdmissionRefused is a row that was kept out because it held, or
 	// could hold, a credential.
 	EventAdmissionRefused Event = "admission_refused"
+	// EventCredentialRead is a read of a brought target's credential where its
+	// owner keeps it. The hub reads it for itself: there is no acting principal.
+	EventCredentialRead Event = "credential_read"
+	// EventProbeRequested is somebody's question for a probe of a brought target.
+	EventProbeRequested Event = "probe_requested"
+	// EventProbe is a run of the probe that has ended: refused where an item
+	// failed.
+	EventProbe Event = "probe"
+	// EventArtifact is what a pod handed in, once it has proved who it is.
+	EventArtifact Event = "artifact"
+	// EventArtifactRefused is a post to the external listener that wasn't taken.
+	EventArtifactRefused Event = "artifact_refused"
 	// EventRowChanged is a row whose conditions the hub itself changed.
 	EventRowChanged Event = "row_changed"
 )
@@ -27,7 +39,8 @@ const (
 // Events are all of them.
 func Events() []Event {
 	return []Event{EventPlacement, EventMint, EventRevocation, EventReportRefused, EventAuthenticationFailed,
-		EventAdmissionRefused, EventRowChanged}
+		EventAdmissionRefused, EventCredentialRead, EventProbeRequested, EventProbe, EventArtifact, EventArtifactRefused,
+		EventRowChanged}
 }
 
 // ByStranger reports whether such a record can be caused at will by somebody
@@ -35,9 +48,9 @@ func Events() []Event {
 // cell. What can be a flood may be lost in one, for nothing is issued on it.
 func (e Event) ByStranger() bool {
 	switch e {
-	case EventAuthenticationFailed, EventAdmissionRefused, EventReportRefused:
+	case EventAuthenticationFailed, EventAdmissionRefused, EventReportRefused, EventArtifactRefused:
 		return true
-	case EventPlacement, EventMint, EventRevocation, EventRowChanged:
+	case EventPlacement, EventMint, EventRevocation, EventCredentialRead, EventProbeRequested, EventProbe, EventArtifact, EventRowChanged:
 		return false
 	default:
 		return false

@@ -14,6 +14,11 @@ func TestWhatMayBeLostInAFloodIsWhatStrangersCause(t *testing.T) {
 		audit.EventReportRefused:        true,
 		audit.EventAuthenticationFailed: true,
 		audit.EventAdmissionRefused:     true,
+		audit.EventCredentialRead:       false,
+		audit.EventProbeRequested:       false,
+		audit.EventProbe:                false,
+		audit.EventArtifact:             false,
+		audit.EventArtifactRefused:      true,
 		audit.EventRowChanged:           false,
 		"another":                       false,
 	}

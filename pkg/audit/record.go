@@ -52,6 +52,10 @@ type Record struct {
 	Strategy string `json:"strategy,omitempty"`
 	// Cell is the cell that was chosen, named or reported for.
 	Cell string `json:"cell,omitempty"`
+	// Target is the brought target, as target:<uid>.
+	Target string `json:"target,omitempty"`
+	// Run is the id of the run of the probe.
+	Run string `json:"run,omitempty"`
 	// Confidence says how much was known when the cell was chosen.
 	Confidence string `json:"confidence,omitempty"`
 	// Candidates are all registered cells, each once, with the verdict on it.
@@ -89,7 +93,9 @@ type Record struct {
 	// TokenSHA256 is the SHA-256 of the whole token, in hexadecimal.
 	TokenSHA256 string `json:"token_sha256,omitempty"`
 
-	// Kind and Name are the row that was kept out or changed.
+	// Kind and Name are the row that was kept out, changed, probed or minted for,
+	// the source of a credential that was read, or what a pod handed in and the
+	// pod. Of what has a namespace, the name is NAMESPACE/NAME.
 	Kind string `json:"kind,omitempty"`
 	Name string `json:"name,omitempty"`
 	// Changes are the conditions of the row that the hub changed.

@@ -43,6 +43,8 @@ var classes = map[string]class{
 	"Record.Specificity":    measure,
 	"Record.Strategy":       closed,
 	"Record.Cell":           name,
+	"Record.Target":         id,
+	"Record.Run":            id,
 	"Record.Confidence":     closed,
 	"Record.Candidates":     rows,
 	"Record.Refusal":        closed,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -45,13 +46,17 @@ type Options struct {
 	Reserved []string
 	// CallTimeout bounds one call, connecting included. Zero means ten seconds.
 	CallTimeout time.Duration
+	// Dial makes the connections. Nil means the system's own way, to any address.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Tracing makes a span of each call and tells the cell of it. Nil means none.
 	Tracing trace.TracerProvider
 	// Clock is for the circuit breakers. Nil means the real one.
 	Clock clock.PassiveClock
 }
 
-// Clients holds one shared client per Cluster row.
+// Clients holds one shared client per cell, or per brought target. A hub has one
+// for either: what they share is where tokens come from, and how connections are
+// made.
 type Clients struct {
 	tokens  TokenSource
 	options Options
@@ -63,11 +68,30 @@ type Clients struct {
 	troubled   map[*Client]struct{} // those whose breaker is open, or that ail
 }
 
+// Brought is where a brought target is.
+type Brought struct {
+	// Address is target:<uid>. It's the client's name, and what its token is asked
+	// for by.
+	Address string
+	// Endpoint and CABundle are those of the kubeconfig.
+	Endpoint string
+	CABundle []byte
+}
+
 // held is a client, and what it was made from.
 type held struct {
-	client             *Client
-	endpoint, audience string
-	caBundle           []byte
+	client *Client
+	place
+}
+
+// place is what a client is made from.
+type place struct {
+	name, endpoint, audience string
+	caBundle                 []byte
+}
+
+func (p place) equal(o place) bool {
+	return p.name == o.name && p.endpoint == o.endpoint && p.audience == o.audience && bytes.Equal(p.caBundle, o.caBundle)
 }
 
 // NewClients returns an empty set of clients.
@@ -88,22 +112,48 @@ func NewClients(tokens TokenSource, options Options) *Clients {
 // endpoint, CA bundle or audience changes; a rotated token changes nothing. It
 // connects to nothing. The error says what is wrong with the row.
 func (c *Clients) For(cluster *registryv1alpha1.Cluster) (*Client, error) {
+	spec := &cluster.Spec
+	if spec.Trust.Audience == "" {
+		return nil, fmt.Errorf("cell %s: spec.trust.audience: is empty", cluster.Name)
+	}
+	if slices.Contains(c.options.Reserved, spec.Trust.Audience) {
+		return nil, fmt.Errorf("cell %s: spec.trust.audience: is one that the hub itself accepts", cluster.Name)
+	}
+	client, err := c.at(place{cluster.Name, spec.Endpoint, spec.Trust.Audience, spec.CABundle})
+	if err != nil {
+		return nil, fmt.Errorf("cell %s: spec.%w", cluster.Name, err)
+	}
+	return client, nil
+}
+
+// Bring returns the client of a brought target. It's the same one until the
+// kubeconfig names another server or other certificates; a rotated token changes
+// nothing. It connects to nothing.
+func (c *Clients) Bring(b Brought) (*Client, error) {
+	client, err := c.at(place{b.Address, b.Endpoint, b.Address, b.CABundle})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", b.Address, err)
+	}
+	return client, nil
+}
+
+func (c *Clients) at(p place) (*Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	spec := &cluster.Spec
-	old, known := c.held[cluster.Name]
-	if known && old.endpoint == spec.Endpoint && old.audience == spec.Trust.Audience && bytes.Equal(old.caBundle, spec.CABundle) {
+	old, known := c.held[p.name]
+	if known && old.equal(p) {
 		return old.client, nil
 	}
-	client, err := c.build(cluster)
+	client, err := c.build(p)
 	if err != nil {
-		return nil, fmt.Errorf("cell %s: %w", cluster.Name, err)
+		return nil, err
 	}
 	if known {
 		old.client.close()
 		c.retire(old.client)
 	}
-	c.held[cluster.Name] = held{client, spec.Endpoint, spec.Trust.Audience, bytes.Clone(spec.CABundle)}
+	p.caBundle = bytes.Clone(p.caBundle)
+	c.held[p.name] = held{client, p}
 	return client, nil
 }
 
@@ -155,27 +205,21 @@ func (c *Clients) retire(client *Client) {
 	delete(c.troubled, client)
 }
 
-func (c *Clients) build(cluster *registryv1alpha1.Cluster) (*Client, error) {
-	endpoint, err := parseEndpoint(cluster.Spec.Endpoint)
+func (c *Clients) build(p place) (*Client, error) {
+	endpoint, err := parseEndpoint(p.endpoint)
 	if err != nil {
-		return nil, fmt.Errorf("spec.endpoint: %w", err)
+		return nil, fmt.Errorf("endpoint: %w", err)
 	}
-	roots, err := ParseCABundle(cluster.Spec.CABundle)
+	roots, err := ParseCABundle(p.caBundle)
 	if err != nil {
-		return nil, fmt.Errorf("spec.caBundle: %w", err)
+		return nil, fmt.Errorf("caBundle: %w", err)
 	}
-	if cluster.Spec.Trust.Audience == "" {
-		return nil, fmt.Errorf("spec.trust.audience: is empty")
-	}
-	if slices.Contains(c.options.Reserved, cluster.Spec.Trust.Audience) {
-		return nil, fmt.Errorf("spec.trust.audience: is one that the hub itself accepts")
-	}
-	connection := newTransport(roots, c.options.Proxy)
-	client := &Client{name: cluster.Name, timeout: c.options.CallTimeout, calls: make(chan struct{}, maxCalls),
+	connection := newTransport(roots, c.options)
+	client := &Client{name: p.name, timeout: c.options.CallTimeout, calls: make(chan struct{}, maxCalls),
 		close: connection.CloseIdleConnections, ailment: ailment{clock: c.options.Clock}}
 	client.troubled = func(is bool) { c.note(client, is) }
 	client.breaker = newBreaker(&identity{
-		next: connection, tokens: c.tokens, audience: cluster.Spec.Trust.Audience,
+		next: connection, tokens: c.tokens, audience: p.audience,
 		host: endpoint.Host, userAgent: "cellcast-hub/" + c.options.Version,
 	}, c.options.Clock, func() {
 		connection.CloseIdleConnections()

@@ -40,6 +40,9 @@ func (s *Server) newExternal(ctx context.Context) (*external, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address of the direct door: %w", err)
 	}
+	if s.config.ExternalBindAddress != "" {
+		host = s.config.ExternalBindAddress
+	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(s.config.ExternalPort)))
 	if err != nil {
 		return nil, fmt.Errorf("external listener: %w", err)

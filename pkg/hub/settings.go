@@ -27,6 +27,11 @@ type Settings struct {
 	ExternalPort int
 	// ExternalURL is where the cells reach it.
 	ExternalURL string
+	// ExternalBindAddress is the address of the external listener; empty means
+	// the direct door's.
+	ExternalBindAddress string
+	// Targets are the settings of brought targets.
+	Targets TargetSettings
 	// PeerService is the hub's own Service, whose EndpointSlices name the other
 	// replicas. Peers are their direct doors instead, where the hub isn't in a
 	// pod. With neither, nothing is handed to anybody.
@@ -53,6 +58,7 @@ func DefaultSettings() Settings {
 		PeerService:      "cellcast-hub",
 		LeaderElect:      true,
 		ExternalPort:     9443,
+		Targets:          defaultTargetSettings(),
 	}
 }
 

@@ -21,6 +21,8 @@ const (
 	MintUnavailable        Code = "MintUnavailable"
 	MintFailed             Code = "MintFailed"
 	RateLimited            Code = "RateLimited"
+	NotOwner               Code = "NotOwner"
+	TargetNotReady         Code = "TargetNotReady"
 )
 
 // Stance is whether a client may answer in the hub's place, where its user
@@ -106,6 +108,12 @@ func Meanings() []Meaning {
 		{RateLimited, http.StatusTooManyRequests, true, time.Second, StanceUndecided,
 			"Too many requests at once.",
 			"Retry after the time that the answer names."},
+		{NotOwner, http.StatusForbidden, false, 0, StanceNever,
+			"The owner of the brought target doesn't cover this caller.",
+			"Ask the owner that the message names, or have spec.owner of the ClusterTarget changed."},
+		{TargetNotReady, http.StatusServiceUnavailable, true, 30 * time.Second, StanceNever,
+			"The brought target isn't Ready, so nothing is issued for it.",
+			"kubectl cellcast probe NAME says what is missing, and what mends it."},
 	}
 }
 

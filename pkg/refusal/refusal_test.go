@@ -31,6 +31,8 @@ func TestEachCodeTravelsAsTheRecordSays(t *testing.T) {
 		MintUnavailable:        {http.StatusServiceUnavailable, true, StanceNever},
 		MintFailed:             {http.StatusServiceUnavailable, true, StanceNever},
 		RateLimited:            {http.StatusTooManyRequests, true, StanceUndecided},
+		NotOwner:               {http.StatusForbidden, false, StanceNever},
+		TargetNotReady:         {http.StatusServiceUnavailable, true, StanceNever},
 	}
 	if len(want) != len(Meanings()) {
 		t.Errorf("the table has %d codes, this test %d", len(Meanings()), len(want))

@@ -45,5 +45,7 @@ func types() []runtime.Object {
 		&CellCapacity{},
 		&CellToken{},
 		&CellRevocation{},
+		&ClusterTarget{}, &TargetProbe{}, &TargetToken{},
+		&LaunchTarget{}, &LaunchTargetList{},
 	}
 }

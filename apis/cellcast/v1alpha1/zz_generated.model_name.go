@@ -76,8 +76,33 @@ func (in CellTokenStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterTarget) OpenAPIModelName() string {
+	return "io.cellcast.v1alpha1.ClusterTarget"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Credential) OpenAPIModelName() string {
 	return "io.cellcast.v1alpha1.Credential"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in LaunchTarget) OpenAPIModelName() string {
+	return "io.cellcast.v1alpha1.LaunchTarget"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in LaunchTargetList) OpenAPIModelName() string {
+	return "io.cellcast.v1alpha1.LaunchTargetList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in LaunchTargetRow) OpenAPIModelName() string {
+	return "io.cellcast.v1alpha1.LaunchTargetRow"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in LaunchTargetStatus) OpenAPIModelName() string {
+	return "io.cellcast.v1alpha1.LaunchTargetStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -98,4 +123,34 @@ func (in PlacementStatus) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Recipient) OpenAPIModelName() string {
 	return "io.cellcast.v1alpha1.Recipient"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetProbe) OpenAPIModelName() string {
+	return "io.cellcast.v1alpha1.TargetProbe"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetProbeStatus) OpenAPIModelName() string {
+	return "io.cellcast.v1alpha1.TargetProbeStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetReference) OpenAPIModelName() string {
+	return "io.cellcast.v1alpha1.TargetReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetToken) OpenAPIModelName() string {
+	return "io.cellcast.v1alpha1.TargetToken"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetTokenSpec) OpenAPIModelName() string {
+	return "io.cellcast.v1alpha1.TargetTokenSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetTokenStatus) OpenAPIModelName() string {
+	return "io.cellcast.v1alpha1.TargetTokenStatus"
 }

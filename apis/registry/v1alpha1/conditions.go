@@ -23,8 +23,32 @@ const (
 	ConditionAmbiguous = "Ambiguous"
 )
 
+// Conditions of a ClusterTarget, beside ConditionReady, which is True exactly
+// when its state is Ready; the reason is the state.
+const (
+	// ConditionReachable is False when the target's API couldn't be connected to
+	// several times in a row.
+	ConditionReachable = "Reachable"
+	// ConditionCredentialAvailable is True when the credential was read where the
+	// row says that it is.
+	ConditionCredentialAvailable = "CredentialAvailable"
+	// ConditionNameConflict is True when a Cluster has the target's name.
+	ConditionNameConflict = "NameConflict"
+)
+
 // Reasons of the conditions.
 const (
+	// ReasonConnected: the target's API answers.
+	ReasonConnected = "Connected"
+	// ReasonCredentialRead: the credential was read.
+	ReasonCredentialRead = "Read"
+	// ReasonCredentialUnavailable: the Secret or Vault couldn't be read.
+	ReasonCredentialUnavailable = "Unavailable" //nolint:gosec // a reason, not a credential
+	// ReasonNameTaken: a Cluster has the name.
+	ReasonNameTaken = "NameTaken"
+	// ReasonNameFree: no Cluster has the name.
+	ReasonNameFree = "NameFree"
+
 	// ReasonLive: the cell takes placements.
 	ReasonLive = "Live"
 	// ReasonDark: the cell takes only dark placements.

@@ -29,6 +29,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
 		&Cluster{}, &ClusterList{},
 		&PlacementPolicy{}, &PlacementPolicyList{},
+		&ClusterTarget{}, &ClusterTargetList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

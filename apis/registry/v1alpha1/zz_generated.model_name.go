@@ -31,6 +31,26 @@ func (in ClusterStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterTarget) OpenAPIModelName() string {
+	return "io.cellcast.registry.v1alpha1.ClusterTarget"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterTargetList) OpenAPIModelName() string {
+	return "io.cellcast.registry.v1alpha1.ClusterTargetList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterTargetSpec) OpenAPIModelName() string {
+	return "io.cellcast.registry.v1alpha1.ClusterTargetSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterTargetStatus) OpenAPIModelName() string {
+	return "io.cellcast.registry.v1alpha1.ClusterTargetStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterTrust) OpenAPIModelName() string {
 	return "io.cellcast.registry.v1alpha1.ClusterTrust"
 }
@@ -66,8 +86,73 @@ func (in PolicySubject) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ProbeCanary) OpenAPIModelName() string {
+	return "io.cellcast.registry.v1alpha1.ProbeCanary"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ProbeRequest) OpenAPIModelName() string {
+	return "io.cellcast.registry.v1alpha1.ProbeRequest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ProbeRun) OpenAPIModelName() string {
+	return "io.cellcast.registry.v1alpha1.ProbeRun"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ServiceAccountReference) OpenAPIModelName() string {
 	return "io.cellcast.registry.v1alpha1.ServiceAccountReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetArtifacts) OpenAPIModelName() string {
+	return "io.cellcast.registry.v1alpha1.TargetArtifacts"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetBindings) OpenAPIModelName() string {
+	return "io.cellcast.registry.v1alpha1.TargetBindings"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetCheck) OpenAPIModelName() string {
+	return "io.cellcast.registry.v1alpha1.TargetCheck"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetCheckItem) OpenAPIModelName() string {
+	return "io.cellcast.registry.v1alpha1.TargetCheckItem"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetCredentialRef) OpenAPIModelName() string {
+	return "io.cellcast.registry.v1alpha1.TargetCredentialRef"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetIdentity) OpenAPIModelName() string {
+	return "io.cellcast.registry.v1alpha1.TargetIdentity"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetImages) OpenAPIModelName() string {
+	return "io.cellcast.registry.v1alpha1.TargetImages"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetOwner) OpenAPIModelName() string {
+	return "io.cellcast.registry.v1alpha1.TargetOwner"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetSecretRef) OpenAPIModelName() string {
+	return "io.cellcast.registry.v1alpha1.TargetSecretRef"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetVaultRef) OpenAPIModelName() string {
+	return "io.cellcast.registry.v1alpha1.TargetVaultRef"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

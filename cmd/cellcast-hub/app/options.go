@@ -67,6 +67,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	o.addHubFlags(sections.FlagSet("hub"))
 	addReplicaFlags(sections.FlagSet("replicas"), &o.Hub)
 	o.addExternalFlags(sections.FlagSet("external listener"))
+	addTargetFlags(sections.FlagSet("brought targets"), &o.Hub.Targets)
 	o.Serving.AddFlags(sections.FlagSet("direct door"))
 	o.CoreAPI.AddFlags(sections.FlagSet("hub cluster"))
 	o.Authentication.AddFlags(sections.FlagSet("hub cluster"))
@@ -105,9 +106,11 @@ func (o *Options) addHubFlags(fs *pflag.FlagSet) {
 func (o *Options) addExternalFlags(fs *pflag.FlagSet) {
 	s := &o.Hub
 	fs.IntVar(&s.ExternalPort, "external-port", s.ExternalPort,
-		"Port of the external listener, which serves the OIDC discovery mirror to the cells. It has the direct door's address and certificate.")
+		"Port of the external listener, which serves the OIDC discovery mirror to the cells and takes the posts of pods. It has the direct door's certificate.")
+	fs.StringVar(&s.ExternalBindAddress, "external-bind-address", s.ExternalBindAddress,
+		"Address of the external listener. Empty: the direct door's.")
 	fs.StringVar(&s.ExternalURL, "external-url", s.ExternalURL,
-		"The https URL at which the cells reach the external listener.")
+		"The https URL at which the cells, and the pods of targets, reach the external listener. Tokens of pods are for this audience.")
 }
 
 func (o *Options) addFairnessFlags(fs *pflag.FlagSet) {
@@ -145,6 +148,7 @@ func (o *Options) Validate() []error {
 		errs = append(errs, errors.New("--external-url must be the https URL, without userinfo, query or fragment, at which the cells reach --external-port"))
 	}
 	errs = append(errs, validateReplicas(s)...)
+	errs = append(errs, validateTargets(s)...)
 	if o.MaxInFlight < 1 || o.MaxMutatingInFlight < 1 {
 		errs = append(errs, errors.New("--max-requests-inflight and --max-mutating-requests-inflight must be 1 at least: zero would lift the limit where priority and fairness is off"))
 	}

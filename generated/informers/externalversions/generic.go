@@ -39,6 +39,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 	// Group=registry.cellcast.io, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithResource("clusters"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Registry().V1alpha1().Clusters().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("clustertargets"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Registry().V1alpha1().ClusterTargets().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("placementpolicies"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Registry().V1alpha1().PlacementPolicies().Informer()}, nil
 

@@ -6,6 +6,14 @@ package v1alpha1
 // ClusterLister.
 type ClusterListerExpansion interface{}
 
+// ClusterTargetListerExpansion allows custom methods to be added to
+// ClusterTargetLister.
+type ClusterTargetListerExpansion interface{}
+
+// ClusterTargetNamespaceListerExpansion allows custom methods to be added to
+// ClusterTargetNamespaceLister.
+type ClusterTargetNamespaceListerExpansion interface{}
+
 // PlacementPolicyListerExpansion allows custom methods to be added to
 // PlacementPolicyLister.
 type PlacementPolicyListerExpansion interface{}

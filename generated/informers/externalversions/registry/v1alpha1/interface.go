@@ -10,6 +10,8 @@ import (
 type Interface interface {
 	// Clusters returns a ClusterInformer.
 	Clusters() TypedClusterInformer
+	// ClusterTargets returns a ClusterTargetInformer.
+	ClusterTargets() TypedClusterTargetInformer
 	// PlacementPolicies returns a PlacementPolicyInformer.
 	PlacementPolicies() TypedPlacementPolicyInformer
 }
@@ -28,6 +30,11 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 // Clusters returns a TypedClusterInformer.
 func (v *version) Clusters() TypedClusterInformer {
 	return &clusterInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
+}
+
+// ClusterTargets returns a TypedClusterTargetInformer.
+func (v *version) ClusterTargets() TypedClusterTargetInformer {
+	return &clusterTargetInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // PlacementPolicies returns a TypedPlacementPolicyInformer.

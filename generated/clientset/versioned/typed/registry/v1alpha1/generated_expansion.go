@@ -4,4 +4,6 @@ package v1alpha1
 
 type ClusterExpansion interface{}
 
+type ClusterTargetExpansion interface{}
+
 type PlacementPolicyExpansion interface{}

@@ -13,6 +13,7 @@ import (
 type RegistryV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	ClustersGetter
+	ClusterTargetsGetter
 	PlacementPoliciesGetter
 }
 
@@ -23,6 +24,10 @@ type RegistryV1alpha1Client struct {
 
 func (c *RegistryV1alpha1Client) Clusters() ClusterInterface {
 	return newClusters(c)
+}
+
+func (c *RegistryV1alpha1Client) ClusterTargets(namespace string) ClusterTargetInterface {
+	return newClusterTargets(c, namespace)
 }
 
 func (c *RegistryV1alpha1Client) PlacementPolicies() PlacementPolicyInterface {

@@ -16,6 +16,14 @@ func (c *FakeCellcastV1alpha1) Cells() v1alpha1.CellInterface {
 	return newFakeCells(c)
 }
 
+func (c *FakeCellcastV1alpha1) ClusterTargets(namespace string) v1alpha1.ClusterTargetInterface {
+	return newFakeClusterTargets(c, namespace)
+}
+
+func (c *FakeCellcastV1alpha1) LaunchTargets() v1alpha1.LaunchTargetInterface {
+	return newFakeLaunchTargets(c)
+}
+
 func (c *FakeCellcastV1alpha1) Placements() v1alpha1.PlacementInterface {
 	return newFakePlacements(c)
 }

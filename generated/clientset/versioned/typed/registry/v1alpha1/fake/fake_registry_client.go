@@ -16,6 +16,10 @@ func (c *FakeRegistryV1alpha1) Clusters() v1alpha1.ClusterInterface {
 	return newFakeClusters(c)
 }
 
+func (c *FakeRegistryV1alpha1) ClusterTargets(namespace string) v1alpha1.ClusterTargetInterface {
+	return newFakeClusterTargets(c, namespace)
+}
+
 func (c *FakeRegistryV1alpha1) PlacementPolicies() v1alpha1.PlacementPolicyInterface {
 	return newFakePlacementPolicies(c)
 }
