@@ -17,19 +17,28 @@ kube: ## Build the pinned etcd, Kubernetes and kubectl into bin/ (once; a second
 	@if [ -z "$${KUBEBUILDER_ASSETS:-}" ]; then hack/kube/build.sh; fi
 
 .PHONY: build
-build: ## Build cellcast-hub, cellcast-agent and cellcast into bin/.
+build: ## Build cellcast-hub, cellcast-agent, cellcast and the images into bin/.
 	@mkdir -p bin
 	go build -o bin/ ./cmd/... ./hack/demo
+	@# Static, without paths and build ids, so that the images are the same each time.
+	@mkdir -p bin/images
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags='-s -w -buildid=' -o bin/images/ ./cmd/cellcast-canary ./hack/image/pause
+	@go run ./hack/image -name cellcast.io/canary:dev -o bin/images/cellcast-canary.tar bin/images/cellcast-canary
+	@go run ./hack/image -name cellcast.io/pause:dev -o bin/images/pause.tar bin/images/pause
 	@ln -sf cellcast bin/kubectl-cellcast
 	@ln -sf cellcast bin/kubectl-create_placement
 	@ln -sf cellcast bin/kubectl-create-placement
 
+.PHONY: node
+node: kube build ## Say whether a cell can have a real node here, on which pods run.
+	@go run ./test/world/havenode
+
 .PHONY: demo
-demo: kube build ## Start a hub and three cells, do the main job on them, stop them.
+demo: node ## Start a hub and three cells, do the main job on them, stop them.
 	@bin/demo run
 
 .PHONY: demo-up
-demo-up: kube build ## Start the demo's clusters and leave them running.
+demo-up: node ## Start the demo's clusters and leave them running.
 	@bin/demo up
 
 .PHONY: demo-down
@@ -37,7 +46,7 @@ demo-down: ## Stop what demo-up left running.
 	@bin/demo down
 
 .PHONY: test
-test: kube build ## Run every test, on real control planes.
+test: node ## Run every test, on real control planes.
 	CELLCAST_REQUIRE_WORLD=1 go test $(RACE) -timeout 25m $$(go list ./... | grep -v /test/resilience)
 	@# By itself and without the race detector: it puts a fleet under load.
 	CELLCAST_REQUIRE_WORLD=1 go test -timeout 15m -v ./test/resilience

@@ -30,7 +30,7 @@ if [ -n "$unformatted" ]; then
   failed=1
 fi
 
-for module in . hack/kube hack/tools; do
+for module in . hack/kube hack/kube/containerd hack/tools; do
   if ! (cd "$module" && go mod tidy -diff); then
     echo "verify: $module/go.mod is not tidy: run go mod tidy there" >&2
     failed=1

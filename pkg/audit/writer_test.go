@@ -199,6 +199,7 @@ func TestWhatStrangersCauseIsNotWaitedForAndItsLossIsOnlyCounted(t *testing.T) {
 
 	want := map[audit.Event]uint64{
 		audit.EventPlacement: 0, audit.EventMint: 0, audit.EventRevocation: 0, audit.EventRowChanged: 0,
+		audit.EventCredentialRead: 0, audit.EventProbeRequested: 0, audit.EventProbe: 0, audit.EventArtifact: 0, audit.EventArtifactRefused: 0,
 		audit.EventReportRefused: 0, audit.EventAuthenticationFailed: 1, audit.EventAdmissionRefused: 1,
 	}
 	if diff := cmp.Diff(want, writer.Lost()); diff != "" {

@@ -70,9 +70,12 @@ type Clients struct {
 
 // Brought is where a brought target is.
 type Brought struct {
-	// Address is target:<uid>. It's the client's name, and what its token is asked
-	// for by.
+	// Address is target:<uid>, and the client's name.
 	Address string
+	// Credential is what its token is asked for by. It must be another one for
+	// another endpoint or other certificates, so that a client which is being
+	// replaced can't show the new token to the old place.
+	Credential string
 	// Endpoint and CABundle are those of the kubeconfig.
 	Endpoint string
 	CABundle []byte
@@ -130,7 +133,7 @@ func (c *Clients) For(cluster *registryv1alpha1.Cluster) (*Client, error) {
 // kubeconfig names another server or other certificates; a rotated token changes
 // nothing. It connects to nothing.
 func (c *Clients) Bring(b Brought) (*Client, error) {
-	client, err := c.at(place{b.Address, b.Endpoint, b.Address, b.CABundle})
+	client, err := c.at(place{b.Address, b.Endpoint, b.Credential, b.CABundle})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Address, err)
 	}

@@ -108,11 +108,16 @@ func unknownRefusal(s metav1.Status) report {
 	return report{exit: exitRefused, says: s.Message, next: "Update cellcast: this version doesn't know the refusal."}
 }
 
-// notFound tells a cell that isn't there from an API that isn't.
+// notFound tells a cell or a target that isn't there from an API that isn't.
 func notFound(asked *requestError, s metav1.Status) report {
-	if asked.cell != "" && !apierrors.HasStatusCause(asked.err, metav1.CauseTypeUnexpectedServerResponse) {
-		return report{exit: exitRefused, says: fmt.Sprintf("there is no cell %q that you may reach", asked.cell),
+	served := !apierrors.HasStatusCause(asked.err, metav1.CauseTypeUnexpectedServerResponse)
+	switch {
+	case asked.about.cell != "" && served:
+		return report{exit: exitRefused, says: fmt.Sprintf("there is no cell %q that you may reach", asked.about.cell),
 			next: "cellcast cells lists those that you may."}
+	case asked.about.target != "" && served:
+		return report{exit: exitRefused, says: fmt.Sprintf("there is no target %q", asked.about.target),
+			next: "Name its namespace with -n; kubectl get clustertargets -A lists all that you may see, and cellcast target register brings a new one."}
 	}
 	if asked.at.Kind == door.Direct {
 		return report{exit: exitOther, says: asked.at.Config.Host + " serves no cellcast API", next: "Check --hub: it's the URL of the hub's own port, without a path."}

@@ -34,6 +34,10 @@ func backoff() wait.Backoff {
 	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 5, Cap: 5 * time.Second}
 }
 
+// about is the one thing that a question names: a cell, or a brought target as
+// namespace/name. The zero value is none.
+type about struct{ cell, target string }
+
 // requestError is a question to the hub that wasn't answered as hoped.
 type requestError struct {
 	err     error
@@ -42,8 +46,8 @@ type requestError struct {
 	// requestID is the id in the hub's audit trail or, of an answer that isn't in it
 	// under one, that in the API servers' audit logs.
 	requestID string
-	// cell is the name of the one cell that was asked for, if one was.
-	cell string
+	// about is what was asked for by its name, if anything was.
+	about about
 	// refused are the refusals of this and of the tries before it.
 	refused []*refusal.Refusal
 }
@@ -62,7 +66,7 @@ func (e *requestError) mayClear() bool {
 // ask asks until there is an answer that another try won't change, or no time for
 // one. It waits as long as it's told to; where that is longer than it may take,
 // it gives up at once.
-func (h *hub) ask(ctx context.Context, cell string, question *rest.Request, answer kruntime.Object) error {
+func (h *hub) ask(ctx context.Context, named about, question *rest.Request, answer kruntime.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
 	end := h.env.Now().Add(h.timeout)
@@ -81,7 +85,7 @@ func (h *hub) ask(ctx context.Context, cell string, question *rest.Request, answ
 		if id == "" {
 			id, _ = h.auditID.Load().(string)
 		}
-		failed := &requestError{err: err, at: h.at, timeout: h.timeout, requestID: id, cell: cell, refused: refused}
+		failed := &requestError{err: err, at: h.at, timeout: h.timeout, requestID: id, about: named, refused: refused}
 		pause := advised(err)
 		if pause <= 0 {
 			pause = pauses.Step()

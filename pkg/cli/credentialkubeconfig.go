@@ -81,6 +81,6 @@ func (e Env) credentialKubeconfig(ctx context.Context, o *credentialOptions, nam
 // where the cell is.
 func (h *hub) cellReference(ctx context.Context, cell string, spec cellcastv1alpha1.CellTokenSpec) (cellcastv1alpha1.CellReference, error) {
 	question, answer := &cellcastv1alpha1.CellToken{Spec: spec}, &cellcastv1alpha1.CellToken{}
-	err := h.ask(ctx, cell, h.rest.Post().Resource("cells").Name(cell).SubResource("token").VersionedParams(strict(true), h.codec).Body(question), answer)
+	err := h.ask(ctx, about{cell: cell}, h.rest.Post().Resource("cells").Name(cell).SubResource("token").VersionedParams(strict(true), h.codec).Body(question), answer)
 	return answer.Status.Cell, err
 }

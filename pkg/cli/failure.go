@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"cellcast.io/cellcast/pkg/cli/bring"
 	"cellcast.io/cellcast/pkg/cli/door"
 	"cellcast.io/cellcast/pkg/refusal"
 )
@@ -116,6 +117,8 @@ func classify(err error, now time.Time) report {
 		noCredential *noCredentialError
 		stoodIn      *stoodInError
 		asked        *requestError
+		target       interface{ report() report }
+		site         *bring.Error
 	)
 	switch {
 	case errors.As(err, &usage), errors.As(err, &doorUsage):
@@ -125,6 +128,10 @@ func classify(err error, now time.Time) report {
 	case errors.As(err, &stoodIn):
 		return report{exit: exitNoCredential, says: err.Error(),
 			next: "Use an access of your own to " + stoodIn.cell + ", or run this again when the hub decides; -o name and --dry-run ask for the cell alone."}
+	case errors.As(err, &target):
+		return target.report()
+	case errors.As(err, &site):
+		return siteFailure(site)
 	case !errors.As(err, &asked):
 		return report{exit: exitOther, says: err.Error()}
 	}
@@ -150,9 +157,10 @@ func refused(r *refusal.Refusal) report {
 func refusalExit(code refusal.Code) int {
 	switch code {
 	case refusal.NoPolicy, refusal.DarkNotPermitted, refusal.CellChoiceNotPermitted,
-		refusal.NoPermittedCells, refusal.InvalidRequest:
+		refusal.NoPermittedCells, refusal.InvalidRequest, refusal.NotOwner:
 		return exitRefused
-	case refusal.NoEligibleCells, refusal.CapacityUnknown, refusal.PlacementUnavailable, refusal.RateLimited:
+	case refusal.NoEligibleCells, refusal.CapacityUnknown, refusal.PlacementUnavailable, refusal.RateLimited,
+		refusal.TargetNotReady:
 		return exitUnavailable
 	case refusal.MintUnavailable, refusal.MintFailed:
 		return exitNoCredential

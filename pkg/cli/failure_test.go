@@ -32,6 +32,8 @@ func TestExitCodeAndAdviceOfEveryRefusal(t *testing.T) {
 		refusal.RateLimited:            {4, 30},
 		refusal.MintUnavailable:        {5, 3},
 		refusal.MintFailed:             {5, 1},
+		refusal.NotOwner:               {3, 1},
+		refusal.TargetNotReady:         {4, 1}, // as with NoEligibleCells
 	}
 	c := newCaller(t)
 	for _, m := range refusal.Meanings() {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"runtime"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
+	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/cli/door"
 )
 
@@ -23,7 +25,9 @@ type hub struct {
 	at      door.Door
 	timeout time.Duration
 	rest    rest.Interface
-	codec   kruntime.ParameterCodec
+	// registry reads the rows, which the hub's API server alone serves.
+	registry rest.Interface
+	codec    kruntime.ParameterCodec
 	// transport is what the questions go through.
 	transport http.RoundTripper
 	// auditID is that of the last answer.
@@ -42,7 +46,7 @@ func (e Env) openHub(ctx context.Context, flags door.Flags, timeout time.Duratio
 // connect returns a hub behind a door; it makes no connection yet.
 func (e Env) connect(at door.Door, timeout time.Duration) (*hub, error) {
 	scheme := kruntime.NewScheme()
-	if err := cellcastv1alpha1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(cellcastv1alpha1.AddToScheme(scheme), registryv1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	h := &hub{env: e, at: at, timeout: timeout, codec: kruntime.NewParameterCodec(scheme)}
@@ -52,7 +56,7 @@ func (e Env) connect(at door.Door, timeout time.Duration) (*hub, error) {
 	config.GroupVersion = &cellcastv1alpha1.SchemeGroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.QPS = -1 // ask paces itself
-	config.UserAgent = "cellcast/" + version() + " (" + runtime.GOOS + "/" + runtime.GOARCH + ")"
+	config.UserAgent = userAgent()
 	config.WarningHandler = rest.NewWarningWriter(e.Err, rest.WarningWriterOptions{Deduplicate: true})
 	config.Wrap(h.noteAuditID)
 	client, err := rest.HTTPClientFor(config)
@@ -62,8 +66,17 @@ func (e Env) connect(at door.Door, timeout time.Duration) (*hub, error) {
 	// A redirect would take the credential along to wherever it points.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	h.transport = client.Transport
-	h.rest, err = rest.RESTClientForConfigAndClient(config, client)
+	if h.rest, err = rest.RESTClientForConfigAndClient(config, client); err != nil {
+		return nil, err
+	}
+	config.GroupVersion = &registryv1alpha1.SchemeGroupVersion
+	h.registry, err = rest.RESTClientForConfigAndClient(config, client)
 	return h, err
+}
+
+// userAgent is how a cluster's audit log shows this program.
+func userAgent() string {
+	return "cellcast/" + version() + " (" + runtime.GOOS + "/" + runtime.GOARCH + ")"
 }
 
 // place creates a placement. A dry run decides and mints nothing; otherwise the
@@ -76,7 +89,7 @@ func (h *hub) place(ctx context.Context, spec cellcastv1alpha1.PlacementSpec, dr
 	spec.Recipient = recipient
 	question := &cellcastv1alpha1.Placement{Spec: spec}
 	answer := &cellcastv1alpha1.Placement{}
-	if err := h.ask(ctx, "", h.rest.Post().Resource("placements").VersionedParams(strict(dryRun), h.codec).Body(question), answer); err != nil {
+	if err := h.ask(ctx, about{}, h.rest.Post().Resource("placements").VersionedParams(strict(dryRun), h.codec).Body(question), answer); err != nil {
 		return nil, err
 	}
 	answer.SetGroupVersionKind(cellcastv1alpha1.SchemeGroupVersion.WithKind("Placement"))
@@ -94,7 +107,7 @@ func (h *hub) token(ctx context.Context, cell string, spec cellcastv1alpha1.Cell
 	spec.Recipient = recipient
 	question := &cellcastv1alpha1.CellToken{Spec: spec}
 	answer := &cellcastv1alpha1.CellToken{}
-	if err := h.ask(ctx, cell, h.rest.Post().Resource("cells").Name(cell).SubResource("token").VersionedParams(strict(false), h.codec).Body(question), answer); err != nil {
+	if err := h.ask(ctx, about{cell: cell}, h.rest.Post().Resource("cells").Name(cell).SubResource("token").VersionedParams(strict(false), h.codec).Body(question), answer); err != nil {
 		return nil, err
 	}
 	answer.SetGroupVersionKind(cellcastv1alpha1.SchemeGroupVersion.WithKind("CellToken"))
@@ -106,7 +119,7 @@ func (h *hub) token(ctx context.Context, cell string, spec cellcastv1alpha1.Cell
 func (h *hub) revoke(ctx context.Context, cell string, spec cellcastv1alpha1.CellRevocationSpec) (*cellcastv1alpha1.CellRevocation, error) {
 	question := &cellcastv1alpha1.CellRevocation{Spec: spec}
 	answer := &cellcastv1alpha1.CellRevocation{}
-	err := h.ask(ctx, cell, h.rest.Post().Resource("cells").Name(cell).SubResource("revocation").VersionedParams(strict(false), h.codec).Body(question), answer)
+	err := h.ask(ctx, about{cell: cell}, h.rest.Post().Resource("cells").Name(cell).SubResource("revocation").VersionedParams(strict(false), h.codec).Body(question), answer)
 	answer.SetGroupVersionKind(cellcastv1alpha1.SchemeGroupVersion.WithKind("CellRevocation"))
 	return answer, err
 }
@@ -123,7 +136,7 @@ func strict(dryRun bool) *metav1.CreateOptions {
 // cells lists the cells that the caller may reach.
 func (h *hub) cells(ctx context.Context) (*cellcastv1alpha1.CellList, error) {
 	list := &cellcastv1alpha1.CellList{}
-	err := h.ask(ctx, "", h.rest.Get().Resource("cells"), list)
+	err := h.ask(ctx, about{}, h.rest.Get().Resource("cells"), list)
 	list.SetGroupVersionKind(cellcastv1alpha1.SchemeGroupVersion.WithKind("CellList"))
 	for i := range list.Items {
 		list.Items[i].SetGroupVersionKind(cellcastv1alpha1.SchemeGroupVersion.WithKind("Cell"))
@@ -134,7 +147,7 @@ func (h *hub) cells(ctx context.Context) (*cellcastv1alpha1.CellList, error) {
 // cell gets one of them.
 func (h *hub) cell(ctx context.Context, name string) (*cellcastv1alpha1.Cell, error) {
 	cell := &cellcastv1alpha1.Cell{}
-	err := h.ask(ctx, name, h.rest.Get().Resource("cells").Name(name), cell)
+	err := h.ask(ctx, about{cell: name}, h.rest.Get().Resource("cells").Name(name), cell)
 	cell.SetGroupVersionKind(cellcastv1alpha1.SchemeGroupVersion.WithKind("Cell"))
 	return cell, err
 }

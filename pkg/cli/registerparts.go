@@ -40,7 +40,7 @@ const (
 `
 	auditComment = `# Part 4 of 4, for the cell's kube-apiserver: --audit-policy-file=FILE. Put the
 # rule before all others, for the first that matches counts: tokens are in the
-# requests and answers of serviceaccounts/token, and must not be in the log.
+# requests and answers of both, and must not be in the log.
 `
 )
 

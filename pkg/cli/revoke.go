@@ -110,7 +110,7 @@ func (e Env) revoke(ctx context.Context, o *revokeOptions, command string) error
 		Namespace: which.Namespace, RevocationNonce: which.RevocationNonce,
 	})
 	if err != nil {
-		return e.notRevoked(err, command)
+		return e.unavailableInstead(err, command)
 	}
 	useless, err := e.sayRevoked(which, answer.Status.Result)
 	if err != nil || o.kubeconfig == "" {
@@ -119,9 +119,9 @@ func (e Env) revoke(ctx context.Context, o *revokeOptions, command string) error
 	return e.dispose(o.kubeconfig, useless)
 }
 
-// notRevoked says why not. That a cell can't be reached has a code of its own
-// where a credential was to be had from it; here it's an unavailability.
-func (e Env) notRevoked(err error, command string) error {
+// unavailableInstead says why not. That a cell can't be reached has a code of its
+// own where a credential was to be had from it; here it's an unavailability.
+func (e Env) unavailableInstead(err error, command string) error {
 	r := explain(err, e.Now())
 	if r.exit != exitNoCredential {
 		return err

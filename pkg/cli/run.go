@@ -40,11 +40,14 @@ type Env struct {
 	Random func() float64
 	// UserCacheDir is where the user's caches are; nil means nowhere.
 	UserCacheDir func() (string, error)
+	// Window tells the size of the terminal that Out is; nil means that it's none.
+	Window func() (width, height int)
 }
 
 // System is the process's own world.
 func System() Env {
-	return Env{Args: os.Args, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Now: time.Now, UserCacheDir: os.UserCacheDir}
+	return Env{Args: os.Args, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Now: time.Now, UserCacheDir: os.UserCacheDir,
+		Window: windowOf(os.Stdout)}
 }
 
 // Run does what the command line says and returns the exit code; see exitCodes.
@@ -110,6 +113,9 @@ func (e Env) rootCommand(program string) *cobra.Command {
 		e.policyCommand(program),
 		e.issuerCommand(program),
 		e.registerCommand(program),
+		e.targetCommand(program),
+		e.targetsCommand(program),
+		e.probeCommand(program),
 		e.versionCommand(),
 	)
 	return root

@@ -16,8 +16,7 @@ const (
 // the program that reads it, and hands the error on, for the person and the exit
 // code. A wrong use asked for nothing, and is told to the person alone.
 func (e Env) inFormat(f format, err error) error {
-	var stoodIn *stoodInError
-	if err == nil || !f.whole() || errors.As(err, &stoodIn) {
+	if err == nil || !f.whole() || answeredToo(err) {
 		return err
 	}
 	r := explain(err, e.Now())
@@ -28,6 +27,16 @@ func (e Env) inFormat(f format, err error) error {
 		return errors.Join(err, failed)
 	}
 	return err
+}
+
+// answeredToo reports whether the answer has been printed beside the error.
+func answeredToo(err error) bool {
+	var (
+		stoodIn *stoodInError
+		state   *stateError
+		running *stillRunningError
+	)
+	return errors.As(err, &stoodIn) || errors.As(err, &state) || errors.As(err, &running)
 }
 
 // failure is a failure as a Status: the hub's own, where it sent one.

@@ -14,9 +14,12 @@ import (
 
 	"cellcast.io/cellcast/pkg/audit"
 	"cellcast.io/cellcast/pkg/caller"
+	"cellcast.io/cellcast/pkg/custody"
 	"cellcast.io/cellcast/pkg/policy"
 	"cellcast.io/cellcast/pkg/webhook"
 	clusterwebhook "cellcast.io/cellcast/pkg/webhook/cluster"
+	targetwebhook "cellcast.io/cellcast/pkg/webhook/clustertarget"
+	kubeconfigwebhook "cellcast.io/cellcast/pkg/webhook/kubeconfig"
 	policywebhook "cellcast.io/cellcast/pkg/webhook/placementpolicy"
 )
 
@@ -27,7 +30,9 @@ const maxAdmissionBytes = 4 << 20
 // AdmissionPaths are the paths of the webhooks. Anyone may ask them, for an API
 // server that calls a webhook brings no credential. They answer about the row
 // that the request holds and change nothing.
-func AdmissionPaths() []string { return []string{clusterwebhook.Path, policywebhook.Path} }
+func AdmissionPaths() []string {
+	return []string{clusterwebhook.Path, policywebhook.Path, targetwebhook.Path, targetwebhook.OwnerPath, kubeconfigwebhook.Path}
+}
 
 // installAdmission serves the webhooks.
 func (s *Server) installAdmission(ctx context.Context, compiler *policy.Compiler) error {
@@ -38,6 +43,10 @@ func (s *Server) installAdmission(ctx context.Context, compiler *policy.Compiler
 	handlers := map[string]admission.Handler{
 		clusterwebhook.Path: clusterwebhook.NewHandler(clusterLister{s.registry}, own, auditor{s}),
 		policywebhook.Path:  policywebhook.NewHandler(compiler, s.config.TokenMaxTTL, auditor{s}),
+		targetwebhook.Path: targetwebhook.NewHandler(clusterLister{s.registry},
+			webhook.NewAccess(s.config.HubClient.AuthorizationV1().SubjectAccessReviews()), custody.PathAllowed, auditor{s}),
+		targetwebhook.OwnerPath: targetwebhook.NewOwnerHandler(),
+		kubeconfigwebhook.Path:  kubeconfigwebhook.NewHandler(s.targets.permitted, auditor{s}),
 	}
 	for path, handler := range handlers {
 		s.generic.Handler.NonGoRestfulMux.Handle(path,
@@ -77,7 +86,7 @@ func (s *Server) ownAudiences(ctx context.Context) ([]string, error) {
 	if len(answer.Spec.Audiences) == 0 {
 		return nil, errors.New("the hub's API server names no audience of its own")
 	}
-	return append(answer.Spec.Audiences, s.config.ReporterAudience, caller.PeerAudience), nil
+	return append(answer.Spec.Audiences, s.config.ReporterAudience, caller.PeerAudience, s.config.Targets.Vault.Audience), nil
 }
 
 // auditor writes refused credentials into the audit trail.

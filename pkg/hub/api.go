@@ -11,6 +11,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
+	"cellcast.io/cellcast/pkg/rest/launchtarget"
 )
 
 // questions is what the hub's API answers.
@@ -20,6 +21,11 @@ type questions struct {
 	cellCapacity rest.Storage
 	cellToken    rest.Storage
 	revocation   rest.Storage
+
+	clusterTargets rest.Storage
+	targetProbe    rest.Storage
+	targetToken    rest.Storage
+	launchTargets  rest.Storage
 }
 
 // resources is the whole surface of cellcast.io/v1alpha1.
@@ -30,6 +36,11 @@ func (q questions) resources() map[string]rest.Storage {
 		"cells/capacity":   q.cellCapacity,
 		"cells/token":      q.cellToken,
 		"cells/revocation": q.revocation,
+
+		"clustertargets":       q.clusterTargets,
+		"clustertargets/probe": q.targetProbe,
+		"clustertargets/token": q.targetToken,
+		"launchtargets":        q.launchTargets,
 	}
 }
 
@@ -45,6 +56,7 @@ func newScheme() *runtime.Scheme {
 	utilruntime.Must(cellcastv1alpha1.AddToScheme(scheme))
 	utilruntime.Must(cellcastv1alpha1.AddInternalToScheme(scheme))
 	utilruntime.Must(scheme.SetVersionPriority(cellcastv1alpha1.SchemeGroupVersion))
+	utilruntime.Must(scheme.AddFieldLabelConversionFunc(cellcastv1alpha1.SchemeGroupVersion.WithKind("LaunchTarget"), launchtarget.ConvertFieldLabel))
 	unversioned := schema.GroupVersion{Version: "v1"}
 	metav1.AddToGroupVersion(scheme, unversioned)
 	scheme.AddUnversionedTypes(unversioned,

@@ -12,6 +12,7 @@ import (
 	utilcompatibility "k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/kubernetes"
 
+	"cellcast.io/cellcast/generated/clientset/versioned"
 	"cellcast.io/cellcast/generated/openapi"
 
 	genericopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
@@ -30,6 +31,8 @@ type Config struct {
 	Pod Pod
 	// HubClient is the hub's own access to its cluster.
 	HubClient kubernetes.Interface
+	// Rows is the same for the rows that cellcast keeps there.
+	Rows versioned.Interface
 
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
@@ -63,6 +66,9 @@ func (c *Config) ConnectHubCluster() error {
 		return fmt.Errorf("client of the hub's cluster: %w", err)
 	}
 	c.HubClient = client
+	if c.Rows, err = versioned.NewForConfig(c.Generic.ClientConfig); err != nil {
+		return fmt.Errorf("client of the hub's rows: %w", err)
+	}
 	return nil
 }
 

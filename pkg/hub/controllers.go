@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -8,6 +10,7 @@ import (
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	clustercontroller "cellcast.io/cellcast/pkg/controller/cluster"
+	targetcontroller "cellcast.io/cellcast/pkg/controller/clustertarget"
 	policycontroller "cellcast.io/cellcast/pkg/controller/placementpolicy"
 	"cellcast.io/cellcast/pkg/registry"
 )
@@ -27,6 +30,9 @@ func (s *Server) addControllers() error {
 	if err := clusters.SetupWithManager(s.manager); err != nil {
 		return err
 	}
+	if err := s.addTargets(); err != nil {
+		return err
+	}
 	policies := &policycontroller.Reconciler{
 		Client:  s.manager.GetClient(),
 		View:    standings{s.registry},
@@ -36,6 +42,26 @@ func (s *Server) addControllers() error {
 	}
 	rebuilt := source.Channel(s.rebuilt, handler.EnqueueRequestsFromMapFunc(policycontroller.EveryPolicy(s.manager.GetCache())))
 	return policies.SetupWithManager(s.manager, rebuilt)
+}
+
+// addTargets adds what keeps the rows of brought targets, and what lets go of
+// them.
+func (s *Server) addTargets() error {
+	if err := s.targets.rows.index(context.Background(), s.manager.GetFieldIndexer()); err != nil {
+		return err
+	}
+	if err := s.manager.Add(farewells{s.manager.GetCache(), s.targets.Forget}); err != nil {
+		return err
+	}
+	return targetcontroller.New(targetcontroller.Config{
+		Client:   s.manager.GetClient(),
+		Prober:   prober{s.targets, s.config.Targets, s.config.ExternalURL},
+		Targets:  s.targets,
+		Clusters: targetcontroller.ClusterRows{Reader: s.manager.GetCache()},
+		Audit:    s.audit,
+		Clock:    s.clock,
+		Rescan:   s.config.Targets.Rescan,
+	}).SetupWithManager(s.manager)
 }
 
 // onRebuilt forgets what belongs to cells that are gone, and wakes the

@@ -14,12 +14,13 @@ import (
 
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
+	"cellcast.io/cellcast/pkg/ingest"
 	"cellcast.io/cellcast/pkg/mirror"
 )
 
-// external is the listener that cells reach, over the internet if need be. It
-// serves the discovery mirror and nothing else, and shares with the direct door
-// its address and its certificate.
+// external is the listener that cells and pods reach, over the internet if need
+// be. It serves the discovery mirror and what pods hand in, and nothing else, with
+// the direct door's certificate.
 type external struct {
 	server   *http.Server
 	listener net.Listener
@@ -27,10 +28,18 @@ type external struct {
 
 func (s *Server) newExternal(ctx context.Context) (*external, error) {
 	serving := s.config.Generic.SecureServing
-	handler, err := mirror.New(mirror.API{Client: s.config.HubClient.Discovery().RESTClient()}, mirror.Options{ExternalURL: s.config.ExternalURL})
+	discovery, err := mirror.New(mirror.API{Client: s.config.HubClient.Discovery().RESTClient()}, mirror.Options{ExternalURL: s.config.ExternalURL})
 	if err != nil {
 		return nil, fmt.Errorf("discovery mirror: %w", err)
 	}
+	pods := s.newIngest()
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/api/") {
+			pods.ServeHTTP(w, r)
+			return
+		}
+		discovery.ServeHTTP(w, r)
+	})
 	// The URL may have a path, for an ingress that serves other things too.
 	at, err := url.Parse(s.config.ExternalURL)
 	if err != nil {
@@ -59,6 +68,17 @@ func (s *Server) newExternal(ctx context.Context) (*external, error) {
 			MaxHeaderBytes:    16 << 10,
 		},
 	}, nil
+}
+
+// newIngest takes in what pods hand in.
+func (s *Server) newIngest() http.Handler {
+	pods := canaries{s.targets, s.manager.GetClient().Status()}
+	return ingest.New(ingest.Options{
+		Pods: pods, Validators: s.targets.identity, Receiver: pods, Audit: s.audit, Clock: s.clock,
+		Rates: ingest.Rates{
+			PerSecond: s.config.Targets.PostsPerSecond, PerSource: s.config.Targets.PostsPerSource, PerTarget: ingest.DefaultPerTarget,
+		},
+	})
 }
 
 // externalEnd is how long requests under way may take when the listener ends.

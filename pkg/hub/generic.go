@@ -22,8 +22,10 @@ import (
 	"cellcast.io/cellcast/pkg/rest/capacity"
 	"cellcast.io/cellcast/pkg/rest/cell"
 	"cellcast.io/cellcast/pkg/rest/credential"
+	"cellcast.io/cellcast/pkg/rest/launchtarget"
 	"cellcast.io/cellcast/pkg/rest/placement"
 	"cellcast.io/cellcast/pkg/rest/revocation"
+	"cellcast.io/cellcast/pkg/rest/target"
 	"cellcast.io/cellcast/pkg/rest/token"
 )
 
@@ -97,6 +99,12 @@ func (s *Server) questions() questions {
 			View: s.registry.View, Cells: cells, Strangers: make(chan struct{}, strangersAtOnce),
 			SeesAll: s.seesAll, Audit: s.audit, Now: s.clock.Now,
 		},
+		clusterTargets: &target.Storage{},
+		targetProbe: &target.ProbeStorage{
+			Rows: s.targets.rows, Requests: target.Writer{Client: s.config.Rows.RegistryV1alpha1()}, Audit: s.audit, Now: s.clock.Now,
+		},
+		targetToken:   &target.TokenStorage{Rows: s.targets.rows, Targets: s.targets, Issuer: issuer},
+		launchTargets: &launchtarget.Storage{View: s.registry.View, Targets: s.targets.rows, SeesAll: s.seesAll, Now: s.clock.Now},
 	}
 }
 

@@ -37,6 +37,7 @@ type Server struct {
 	index     *capacity.Index
 	engine    *placement.Engine
 	clients   *cell.Clients
+	targets   *targets
 	pipelines *caller.Pipelines
 	reporters reporterKeys
 	replicas  *replicas
@@ -86,6 +87,9 @@ func (c Completed) New(ctx context.Context) (*Server, error) {
 	}); err != nil {
 		return nil, err
 	}
+	if s.targets, err = s.newTargets(tokens); err != nil {
+		return nil, err
+	}
 	if s.replicas, err = s.newReplicas(tokens); err != nil {
 		return nil, err
 	}
@@ -114,7 +118,7 @@ func (c Completed) newTokens() (*cell.Tokens, error) {
 func (c Completed) newClients(tokens *cell.Tokens) *cell.Clients {
 	return cell.NewClients(tokens, cell.Options{
 		Version: version.Get().GitVersion, Tracing: c.Generic.TracerProvider,
-		Reserved: []string{caller.PeerAudience, c.ReporterAudience},
+		Reserved: []string{caller.PeerAudience, c.ReporterAudience, c.Targets.Vault.Audience},
 	})
 }
 
@@ -127,6 +131,7 @@ func (s *Server) Run(ctx context.Context) error {
 		func(ctx context.Context) error { s.pipelines.Run(ctx); return nil },
 		func(ctx context.Context) error { s.events.Run(ctx); return nil },
 		s.replicas.run,
+		s.targets.run,
 		s.external.run,
 	)
 }

@@ -11,8 +11,9 @@ const LeastRescan = 10 * time.Second
 
 // TargetSettings are what an operator decides about brought targets.
 type TargetSettings struct {
-	// TokenDir is the folder for the targets' tokens, which must be on tmpfs
-	// unless TokenDirAnywhere.
+	// TokenDir is the folder for the targets' tokens, of this replica alone, which
+	// must be on tmpfs unless TokenDirAnywhere. Empty means that the hub takes no
+	// targets.
 	TokenDir         string
 	TokenDirAnywhere bool
 	// Addresses are where the hub connects to for a target.
@@ -47,7 +48,6 @@ type VaultSettings struct {
 
 func defaultTargetSettings() TargetSettings {
 	return TargetSettings{
-		TokenDir:       "/var/run/cellcast/tokens",
 		Rescan:         5 * time.Minute,
 		PostsPerSecond: 200,
 		PostsPerSource: 20,

@@ -20,6 +20,7 @@ import (
 	"cellcast.io/cellcast/pkg/audit"
 	"cellcast.io/cellcast/pkg/caller"
 	"cellcast.io/cellcast/pkg/events"
+	"cellcast.io/cellcast/pkg/ingest"
 	"cellcast.io/cellcast/pkg/metrics"
 	"cellcast.io/cellcast/pkg/peers"
 	"cellcast.io/cellcast/pkg/refusal"
@@ -377,6 +378,9 @@ func closed() map[string][]string {
 		words["refusal"] = append(words["refusal"], string(m.Code))
 	}
 	for _, r := range caller.Reasons() {
+		words["reason"] = append(words["reason"], string(r))
+	}
+	for _, r := range ingest.Reasons() {
 		words["reason"] = append(words["reason"], string(r))
 	}
 	return words

@@ -20,6 +20,7 @@ type Records struct {
 	mintTime      *prometheus.HistogramVec
 	revocations   *prometheus.CounterVec
 	failures      *prometheus.CounterVec
+	posts         *prometheus.CounterVec
 }
 
 var _ audit.Sink = &Records{}
@@ -50,17 +51,23 @@ func NewRecords(registry prometheus.Registerer) *Records {
 		}, []string{"cell"}),
 		revocations: counters("revocations_total", "Attempts of callers to end a credential before its time.", "outcome", "refusal"),
 		failures:    counters("authentication_failures_total", "Tokens that were shown and not believed, by the reason.", "reason"),
+		posts: counters("ingest_posts_total",
+			"Posts of pods to the external listener, by the reason for which they weren't taken, which is empty unless refused.", "outcome", "reason"),
 	}
 	for _, event := range audit.Events() { // from zero on, so that the first fault is an increase
 		r.total.WithLabelValues(string(event), string(audit.OutcomeFailed), "")
 	}
-	registry.MustRegister(r.total, r.placements, r.confidence, r.placementTime, r.mints, r.mintTime, r.revocations, r.failures)
+	registry.MustRegister(r.total, r.placements, r.confidence, r.placementTime, r.mints, r.mintTime, r.revocations, r.failures, r.posts)
 	return r
 }
 
 func counters(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: Namespace, Name: name, Help: help}, labels)
 }
+
+// anyTarget stands in the label cell for every brought target: owners make those at
+// will. No cell can have that name.
+const anyTarget = "target:"
 
 // Write counts the record. The error is always nil.
 func (r *Records) Write(record audit.Record) error {
@@ -75,13 +82,23 @@ func (r *Records) Write(record audit.Record) error {
 			r.confidence.WithLabelValues(record.Confidence).Inc()
 		}
 	case audit.EventMint:
-		r.mints.WithLabelValues(record.Cell, outcome, code).Inc()
-		r.mintTime.WithLabelValues(record.Cell).Observe(seconds)
+		if record.DryRun {
+			break
+		}
+		where := record.Cell
+		if record.Target != "" {
+			where = anyTarget
+		}
+		r.mints.WithLabelValues(where, outcome, code).Inc()
+		r.mintTime.WithLabelValues(where).Observe(seconds)
 	case audit.EventRevocation: // the cell is as the caller named it, so it's no label
 		r.revocations.WithLabelValues(outcome, code).Inc()
 	case audit.EventAuthenticationFailed:
 		r.failures.WithLabelValues(record.Reason).Inc()
-	case audit.EventReportRefused, audit.EventAdmissionRefused, audit.EventRowChanged: // the total says all
+	case audit.EventArtifact, audit.EventArtifactRefused: // a stranger chose the pod's name, so it's no label
+		r.posts.WithLabelValues(outcome, record.Reason).Inc()
+	case audit.EventReportRefused, audit.EventAdmissionRefused, audit.EventRowChanged, audit.EventCredentialRead,
+		audit.EventProbeRequested, audit.EventProbe: // the total says all
 	}
 	return nil
 }

@@ -60,6 +60,13 @@ func TestEachRecordIsCountedByWhatItSays(t *testing.T) {
 		{Event: audit.EventReportRefused, Outcome: audit.OutcomeRefused, Refusal: refusal.InvalidRequest},
 		{Event: audit.EventAdmissionRefused, Outcome: audit.OutcomeRefused},
 		{Event: audit.EventRowChanged, Outcome: audit.OutcomeAllowed},
+		{Event: audit.EventArtifact, Outcome: audit.OutcomeAllowed, Kind: "canary", Name: "canary-1"},
+		{Event: audit.EventArtifact, Outcome: audit.OutcomeFailed, Kind: "canary", Name: "canary-1"},
+		{Event: audit.EventArtifactRefused, Outcome: audit.OutcomeRefused, Reason: "UnknownPod", Name: "whatever"},
+		{Event: audit.EventArtifactRefused, Outcome: audit.OutcomeRefused, Reason: "UnknownPod", Name: "whoever"},
+		{Event: audit.EventCredentialRead, Outcome: audit.OutcomeAllowed},
+		{Event: audit.EventProbeRequested, Outcome: audit.OutcomeAllowed},
+		{Event: audit.EventProbe, Outcome: audit.OutcomeRefused},
 	} {
 		if err := records.Write(record); err != nil {
 			t.Fatal(err)
@@ -67,14 +74,24 @@ func TestEachRecordIsCountedByWhatItSays(t *testing.T) {
 	}
 	values(t, registry, `cellcast_audit_records_total{event="admission_refused",outcome="failed",refusal=""} 0
 cellcast_audit_records_total{event="admission_refused",outcome="refused",refusal=""} 1
+cellcast_audit_records_total{event="artifact",outcome="allowed",refusal=""} 1
+cellcast_audit_records_total{event="artifact",outcome="failed",refusal=""} 1
+cellcast_audit_records_total{event="artifact_refused",outcome="failed",refusal=""} 0
+cellcast_audit_records_total{event="artifact_refused",outcome="refused",refusal=""} 2
 cellcast_audit_records_total{event="authentication_failed",outcome="failed",refusal=""} 0
 cellcast_audit_records_total{event="authentication_failed",outcome="refused",refusal=""} 1
+cellcast_audit_records_total{event="credential_read",outcome="allowed",refusal=""} 1
+cellcast_audit_records_total{event="credential_read",outcome="failed",refusal=""} 0
 cellcast_audit_records_total{event="mint",outcome="allowed",refusal=""} 1
 cellcast_audit_records_total{event="mint",outcome="failed",refusal=""} 0
 cellcast_audit_records_total{event="mint",outcome="refused",refusal="MintUnavailable"} 1
 cellcast_audit_records_total{event="placement",outcome="allowed",refusal=""} 2
 cellcast_audit_records_total{event="placement",outcome="failed",refusal=""} 0
 cellcast_audit_records_total{event="placement",outcome="refused",refusal="NoPolicy"} 2
+cellcast_audit_records_total{event="probe",outcome="failed",refusal=""} 0
+cellcast_audit_records_total{event="probe",outcome="refused",refusal=""} 1
+cellcast_audit_records_total{event="probe_requested",outcome="allowed",refusal=""} 1
+cellcast_audit_records_total{event="probe_requested",outcome="failed",refusal=""} 0
 cellcast_audit_records_total{event="report_refused",outcome="failed",refusal=""} 0
 cellcast_audit_records_total{event="report_refused",outcome="refused",refusal="InvalidRequest"} 1
 cellcast_audit_records_total{event="revocation",outcome="allowed",refusal=""} 1
@@ -82,6 +99,9 @@ cellcast_audit_records_total{event="revocation",outcome="failed",refusal=""} 0
 cellcast_audit_records_total{event="row_changed",outcome="allowed",refusal=""} 1
 cellcast_audit_records_total{event="row_changed",outcome="failed",refusal=""} 0
 cellcast_authentication_failures_total{reason="Expired"} 1
+cellcast_ingest_posts_total{outcome="allowed",reason=""} 1
+cellcast_ingest_posts_total{outcome="failed",reason=""} 1
+cellcast_ingest_posts_total{outcome="refused",reason="UnknownPod"} 2
 cellcast_mints_total{cell="prod-eu",outcome="allowed",refusal=""} 1
 cellcast_mints_total{cell="prod-us",outcome="refused",refusal="MintUnavailable"} 1
 cellcast_placement_confidence_total{confidence="degraded"} 1
@@ -90,7 +110,7 @@ cellcast_placements_total{dry_run="false",outcome="allowed",policy="acme",refusa
 cellcast_placements_total{dry_run="false",outcome="refused",policy="",refusal="NoPolicy"} 2
 cellcast_placements_total{dry_run="true",outcome="allowed",policy="acme",refusal=""} 1
 cellcast_revocations_total{outcome="allowed",refusal=""} 1
-`, "cellcast_audit_records_total", "cellcast_authentication_failures_total", "cellcast_mints_total",
+`, "cellcast_audit_records_total", "cellcast_authentication_failures_total", "cellcast_ingest_posts_total", "cellcast_mints_total",
 		"cellcast_placement_confidence_total", "cellcast_placements_total", "cellcast_revocations_total")
 }
 

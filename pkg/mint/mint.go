@@ -27,7 +27,8 @@ const Floor = 10 * time.Minute
 const Skew = time.Minute
 
 // Cell is a cell that can be asked for a token. Its errors have a kind of
-// package failure.
+// package failure; or they are refusals already, of what isn't mended as a cell
+// is, and are passed on.
 type Cell interface {
 	// Name is the cell's name.
 	Name() string

@@ -241,6 +241,19 @@ func TestAFailedCallBecomesARefusalThatAStrangerMayRead(t *testing.T) {
 	}
 }
 
+func TestWhatSpeaksForItselfIsPassedOn(t *testing.T) {
+	cell := newFra(t)
+	own := refusal.New(refusal.TargetNotReady, "the API of target team-a/gpu refuses the registered credential")
+	cell.err = own
+	got, err := mint.Mint(t.Context(), noon, cell, mint.Ask{Scope: scope, TTL: 15 * time.Minute, Ceiling: time.Hour})
+	if refusal.As(err) != own {
+		t.Errorf("got %v", err)
+	}
+	if diff := cmp.Diff(mint.Credential{}, got); diff != "" {
+		t.Errorf("a refusal came with a credential: %s", diff)
+	}
+}
+
 func TestMintAsksForNothingThatTheRulesForbid(t *testing.T) {
 	for sentence, tt := range map[string]struct {
 		ask  mint.Ask

@@ -11,6 +11,9 @@ import (
 // what to do. The cell's own words go to the log alone: they may name what the
 // caller has no business with.
 func refuse(cell string, ask Ask, err error) *refusal.Refusal {
+	if r := refusal.As(err); r != nil {
+		return r
+	}
 	account := ask.Namespace + "/" + ask.ServiceAccountName
 	switch kind := failure.Of(err); kind {
 	case failure.Unreachable:

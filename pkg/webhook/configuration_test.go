@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,20 +19,28 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"cellcast.io/cellcast/pkg/webhook/cluster"
+	"cellcast.io/cellcast/pkg/webhook/clustertarget"
+	"cellcast.io/cellcast/pkg/webhook/kubeconfig"
 	"cellcast.io/cellcast/pkg/webhook/placementpolicy"
 )
+
+// read decodes a configuration strictly.
+func read(t *testing.T, file string, configuration any) {
+	t.Helper()
+	text, err := os.ReadFile("../../artifacts/webhook/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(text, configuration); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // configured returns the webhook that is configured for a path.
 func configured(t *testing.T, path string) admissionregistrationv1.ValidatingWebhook {
 	t.Helper()
-	text, err := os.ReadFile("../../artifacts/webhook/validatingwebhookconfiguration.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var configuration admissionregistrationv1.ValidatingWebhookConfiguration
-	if err := yaml.UnmarshalStrict(text, &configuration); err != nil {
-		t.Fatal(err)
-	}
+	read(t, "validatingwebhookconfiguration.yaml", &configuration)
 	for _, w := range configuration.Webhooks {
 		if *w.ClientConfig.Service.Path == path {
 			return w
@@ -42,7 +51,9 @@ func configured(t *testing.T, path string) admissionregistrationv1.ValidatingWeb
 }
 
 func TestConfigurationFailsClosed(t *testing.T) {
-	for path, resource := range map[string]string{cluster.Path: "clusters", placementpolicy.Path: "placementpolicies"} {
+	for path, resource := range map[string]string{
+		cluster.Path: "clusters", placementpolicy.Path: "placementpolicies", clustertarget.Path: "clustertargets", kubeconfig.Path: "secrets",
+	} {
 		w := configured(t, path)
 		service := w.ClientConfig.Service
 		if service.Namespace != "cellcast-system" || service.Name != "cellcast-hub" {
@@ -62,7 +73,36 @@ func TestConfigurationFailsClosed(t *testing.T) {
 	}
 }
 
-// row is a Cluster or PlacementPolicy as the API server hands it to a webhook.
+func TestTheOwnerIsFilledInOnCreateAlone(t *testing.T) {
+	var configuration admissionregistrationv1.MutatingWebhookConfiguration
+	read(t, "mutatingwebhookconfiguration.yaml", &configuration)
+	if len(configuration.Webhooks) != 1 {
+		t.Fatalf("%d webhooks change objects", len(configuration.Webhooks))
+	}
+	w := configuration.Webhooks[0]
+	service := w.ClientConfig.Service
+	if service.Namespace != "cellcast-system" || service.Name != "cellcast-hub" || *service.Path != clustertarget.OwnerPath {
+		t.Errorf("the service is %s/%s at %s", service.Namespace, service.Name, *service.Path)
+	}
+	if *w.FailurePolicy != admissionregistrationv1.Fail || *w.SideEffects != admissionregistrationv1.SideEffectClassNone ||
+		*w.ReinvocationPolicy != admissionregistrationv1.NeverReinvocationPolicy || *w.TimeoutSeconds > 5 {
+		t.Errorf("failurePolicy %s, sideEffects %s, reinvocationPolicy %s, timeoutSeconds %d",
+			*w.FailurePolicy, *w.SideEffects, *w.ReinvocationPolicy, *w.TimeoutSeconds)
+	}
+	if w.NamespaceSelector != nil || w.ObjectSelector != nil || len(w.MatchConditions) > 0 {
+		t.Error("a selector or condition lets rows past the webhook")
+	}
+	want := []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+		Rule: admissionregistrationv1.Rule{APIGroups: []string{"registry.cellcast.io"}, APIVersions: []string{"v1alpha1"},
+			Resources: []string{"clustertargets"}, Scope: new(admissionregistrationv1.NamespacedScope)},
+	}}
+	if diff := cmp.Diff(want, w.Rules); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+}
+
+// row is a Cluster, PlacementPolicy or ClusterTarget as the API server hands it to a webhook.
 func row(kind string) *unstructured.Unstructured {
 	spec := map[string]any{
 		"endpoint": "https://prod-eu.example.com:6443", "provider": "generic", "state": "LIVE",
@@ -72,6 +112,12 @@ func row(kind string) *unstructured.Unstructured {
 		spec = map[string]any{
 			"subjects": []any{map[string]any{"groups": []any{"developers"}}}, "clusterSelector": map[string]any{},
 			"credential": map[string]any{"namespace": "payments", "serviceAccountName": "deployer"},
+		}
+	}
+	if kind == "ClusterTarget" {
+		spec = map[string]any{
+			"owner": map[string]any{"user": "alice"}, "credentialRef": map[string]any{"secretRef": map[string]any{"name": "a"}},
+			"namespace": "payments", "imagePullSecrets": []any{"pull"},
 		}
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
@@ -163,51 +209,54 @@ const (
 )
 
 func TestMatchConditions(t *testing.T) {
-	clusterPath := map[string]string{"Cluster": cluster.Path, "PlacementPolicy": placementpolicy.Path}
-	both := []string{"Cluster", "PlacementPolicy"}
+	paths := map[string]string{"Cluster": cluster.Path, "PlacementPolicy": placementpolicy.Path, "ClusterTarget": clustertarget.Path}
+	each := []string{"Cluster", "PlacementPolicy", "ClusterTarget"}
 	draining := set("DRAINING", "spec", "state")
 	for name, tc := range map[string]struct {
 		kinds  []string
 		change func(*unstructured.Unstructured)
 		want   bool
 	}{
-		"nothing":              {both, all(), passes},
-		"a new version of all": {both, all(set("11", "metadata", "resourceVersion"), set(int64(2), "metadata", "generation")), passes},
+		"nothing":              {each, all(), passes},
+		"a new version of all": {each, all(set("11", "metadata", "resourceVersion"), set(int64(2), "metadata", "generation")), passes},
 		"the state alone": {[]string{"Cluster"}, all(draining, set("11", "metadata", "resourceVersion"), set(int64(2), "metadata", "generation"),
 			entries(manager("kubectl-create", managed(nil, "f:spec", "f:state")), manager("my_tool/2.0", createdFields()), manager("kubectl-patch", stateField()))), passes},
 		"the state of a row that had none": {[]string{"Cluster"}, remove("spec", "state"), passes},
-		"a finalizer removed": {both, all(set([]any{"example.com/b"}, "metadata", "finalizers"),
+		"a finalizer removed": {each, all(set([]any{"example.com/b"}, "metadata", "finalizers"),
 			entries(manager("kubectl-create", managed(nil, "f:metadata", "f:finalizers", `v:"example.com/a"`)))), passes},
-		"all finalizers removed":                    {both, remove("metadata", "finalizers"), passes},
-		"all owner references removed":              {both, remove("metadata", "ownerReferences"), passes},
-		"managed fields cleared":                    {both, remove("metadata", "managedFields"), passes},
-		"the status, which the API server restores": {both, set(int64(2), "status", "observedGeneration"), passes},
+		"all finalizers removed":                    {each, remove("metadata", "finalizers"), passes},
+		"all owner references removed":              {each, remove("metadata", "ownerReferences"), passes},
+		"managed fields cleared":                    {each, remove("metadata", "managedFields"), passes},
+		"the status, which the API server restores": {each, set(int64(2), "status", "observedGeneration"), passes},
 
-		"a label":                      {both, set("dev", "metadata", "labels", "env"), called},
-		"a label more":                 {both, set("x", "metadata", "labels", "team"), called},
-		"a label removed":              {both, remove("metadata", "labels", "env"), called},
-		"all labels removed":           {both, remove("metadata", "labels"), called},
-		"an annotation":                {both, set("y", "metadata", "annotations", "note"), called},
-		"an annotation more":           {both, set("y", "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"), called},
-		"all annotations removed":      {both, remove("metadata", "annotations"), called},
-		"a finalizer more":             {both, set([]any{"example.com/a", "example.com/c"}, "metadata", "finalizers"), called},
-		"an owner reference more":      {both, set([]any{map[string]any{"apiVersion": "v1", "kind": "Namespace", "name": "a", "uid": "3"}}, "metadata", "ownerReferences"), called},
-		"a generateName":               {both, set("x", "metadata", "generateName"), called},
-		"another uid":                  {both, set("x", "metadata", "uid"), called},
-		"a manager by another name":    {both, entries(manager("ghp0123456789", createdFields())), called},
-		"a manager by a long name":     {both, entries(manager(strings.Repeat("x", 17), createdFields())), called},
-		"a managed version":            {both, forged("apiVersion", "x"), called},
-		"a managed subresource":        {both, forged("subresource", "x"), called},
-		"a managed part of a row":      {both, entries(manager("kubectl-create", managed(map[string]any{}, "f:x"))), called},
-		"a managed field":              {both, entries(manager("kubectl-create", managed(map[string]any{}, "f:spec", "f:x"))), called},
-		"a managed field inside":       {both, entries(manager("kubectl-create", managed(map[string]any{}, "f:metadata", "f:labels", "f:x"))), called},
-		"a managed field deep inside":  {both, entries(manager("kubectl-create", managed(map[string]any{}, "f:spec", "f:trust", "f:audience", "f:x"))), called},
-		"a managed field in the state": {both, entries(manager("kubectl-patch", map[string]any{"f:spec": map[string]any{"f:state": map[string]any{"f:x": map[string]any{}}}})), called},
-		"a field of the spec":          {both, set("x", "spec", "provider"), called},
-		"a field of the spec more":     {both, set("x", "spec", "later"), called},
+		"a label":                      {each, set("dev", "metadata", "labels", "env"), called},
+		"a label more":                 {each, set("x", "metadata", "labels", "team"), called},
+		"a label removed":              {each, remove("metadata", "labels", "env"), called},
+		"all labels removed":           {each, remove("metadata", "labels"), called},
+		"an annotation":                {each, set("y", "metadata", "annotations", "note"), called},
+		"an annotation more":           {each, set("y", "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"), called},
+		"all annotations removed":      {each, remove("metadata", "annotations"), called},
+		"a finalizer more":             {each, set([]any{"example.com/a", "example.com/c"}, "metadata", "finalizers"), called},
+		"an owner reference more":      {each, set([]any{map[string]any{"apiVersion": "v1", "kind": "Namespace", "name": "a", "uid": "3"}}, "metadata", "ownerReferences"), called},
+		"a generateName":               {each, set("x", "metadata", "generateName"), called},
+		"another uid":                  {each, set("x", "metadata", "uid"), called},
+		"a manager by another name":    {each, entries(manager("ghp0123456789", createdFields())), called},
+		"a manager by a long name":     {each, entries(manager(strings.Repeat("x", 17), createdFields())), called},
+		"a managed version":            {each, forged("apiVersion", "x"), called},
+		"a managed subresource":        {each, forged("subresource", "x"), called},
+		"a managed part of a row":      {each, entries(manager("kubectl-create", managed(map[string]any{}, "f:x"))), called},
+		"a managed field":              {each, entries(manager("kubectl-create", managed(map[string]any{}, "f:spec", "f:x"))), called},
+		"a managed field inside":       {each, entries(manager("kubectl-create", managed(map[string]any{}, "f:metadata", "f:labels", "f:x"))), called},
+		"a managed field deep inside":  {each, entries(manager("kubectl-create", managed(map[string]any{}, "f:spec", "f:trust", "f:audience", "f:x"))), called},
+		"a managed field in the state": {each, entries(manager("kubectl-patch", map[string]any{"f:spec": map[string]any{"f:state": map[string]any{"f:x": map[string]any{}}}})), called},
+		"a field of the spec":          {each, set("x", "spec", "provider"), called},
+		"a field of the spec more":     {each, set("x", "spec", "later"), called},
 		"a field of the spec less":     {[]string{"Cluster"}, remove("spec", "provider"), called},
 		"a field inside the spec":      {[]string{"Cluster"}, set("x", "spec", "trust", "audience"), called},
-		"a state where there's none":   {[]string{"PlacementPolicy"}, draining, called},
+		"a state where there's none":   {[]string{"PlacementPolicy", "ClusterTarget"}, draining, called},
+		"the owner":                    {[]string{"ClusterTarget"}, set("mallory", "spec", "owner", "user"), called},
+		"the credential":               {[]string{"ClusterTarget"}, set("b", "spec", "credentialRef", "secretRef", "name"), called},
+		"a pull secret more":           {[]string{"ClusterTarget"}, set([]any{"pull", "x"}, "spec", "imagePullSecrets"), called},
 		"a subject":                    {[]string{"PlacementPolicy"}, set([]any{map[string]any{"groups": []any{"everyone"}}}, "spec", "subjects"), called},
 		"the state and a label":        {[]string{"Cluster"}, all(draining, set("dev", "metadata", "labels", "env")), called},
 		"the state and an annotation": {[]string{"Cluster"},
@@ -218,7 +267,7 @@ func TestMatchConditions(t *testing.T) {
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				old, updated := row(kind), row(kind)
 				tc.change(updated)
-				if got := matches(t, configured(t, clusterPath[kind]), admission.Update, updated, old); got != tc.want {
+				if got := matches(t, configured(t, paths[kind]), admission.Update, updated, old); got != tc.want {
 					t.Errorf("called: %v, want %v", got, tc.want)
 				}
 			})
@@ -227,7 +276,7 @@ func TestMatchConditions(t *testing.T) {
 }
 
 func TestMatchConditionsOnSparseRows(t *testing.T) {
-	for path, kind := range map[string]string{cluster.Path: "Cluster", placementpolicy.Path: "PlacementPolicy"} {
+	for path, kind := range map[string]string{cluster.Path: "Cluster", placementpolicy.Path: "PlacementPolicy", clustertarget.Path: "ClusterTarget"} {
 		w := configured(t, path)
 		if !matches(t, w, admission.Create, row(kind), nil) {
 			t.Errorf("%s: a create passes", kind)
@@ -244,6 +293,52 @@ func TestMatchConditionsOnSparseRows(t *testing.T) {
 				t.Errorf("%s: the first %s pass", kind, field)
 			}
 		}
+	}
+}
+
+// kubeconfigSecret is a Secret as the API server hands it to a webhook.
+func kubeconfigSecret(change ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "type": "cellcast.io/kubeconfig",
+		"metadata": map[string]any{"name": "a", "namespace": "b", "finalizers": []any{"example.com/a"}},
+		"data":     map[string]any{"kubeconfig": "eA=="},
+	}}
+	all(change...)(u)
+	return u
+}
+
+func TestMatchConditionsOfSecrets(t *testing.T) {
+	w := configured(t, kubeconfig.Path)
+	opaque := set("Opaque", "type")
+	for sentence, tc := range map[string]struct {
+		row, old *unstructured.Unstructured
+		want     bool
+	}{
+		"a kubeconfig":                          {kubeconfigSecret(), nil, called},
+		"a kubeconfig without data":             {kubeconfigSecret(remove("data")), nil, called},
+		"another kubeconfig":                    {kubeconfigSecret(set("eQ==", "data", "kubeconfig")), kubeconfigSecret(), called},
+		"a key more":                            {kubeconfigSecret(set("eQ==", "data", "x")), kubeconfigSecret(), called},
+		"the first data":                        {kubeconfigSecret(), kubeconfigSecret(remove("data")), called},
+		"no data any more":                      {kubeconfigSecret(remove("data")), kubeconfigSecret(), called},
+		"a Secret that becomes one":             {kubeconfigSecret(), kubeconfigSecret(opaque), called},
+		"one that becomes another":              {kubeconfigSecret(opaque), kubeconfigSecret(), called},
+		"a label alone":                         {kubeconfigSecret(set("x", "metadata", "labels", "a")), kubeconfigSecret(), passes},
+		"a finalizer removed":                   {kubeconfigSecret(remove("metadata", "finalizers")), kubeconfigSecret(), passes},
+		"another Secret":                        {kubeconfigSecret(opaque), nil, passes},
+		"another Secret without a type":         {kubeconfigSecret(remove("type")), nil, passes},
+		"other data of another Secret":          {kubeconfigSecret(opaque, set("eQ==", "data", "kubeconfig")), kubeconfigSecret(opaque), passes},
+		"a type that only begins like it":       {kubeconfigSecret(set("cellcast.io/kubeconfig2", "type")), nil, passes},
+		"as much data as a Secret holds, twice": {kubeconfigSecret(set(strings.Repeat("A", 1<<20), "data", "kubeconfig")), kubeconfigSecret(set(strings.Repeat("B", 1<<20), "data", "kubeconfig")), called},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			operation := admission.Update
+			if tc.old == nil {
+				operation = admission.Create
+			}
+			if got := matches(t, w, operation, tc.row, tc.old); got != tc.want {
+				t.Errorf("called: %v, want %v", got, tc.want)
+			}
+		})
 	}
 }
 

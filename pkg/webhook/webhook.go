@@ -1,16 +1,15 @@
 // Package webhook is what the admission handlers of every kind have in common.
 // Before a row's own rules are looked at, it is searched for credentials as it
-// was sent: cellcast keeps none, and a row is kept. No answer quotes one.
+// was sent, but for the status, which the hub alone writes: cellcast keeps none,
+// and a row is kept. No answer quotes one.
 package webhook
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 
-	admissionv1 "k8s.io/api/admission/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -24,10 +23,21 @@ type Validator[T any] interface {
 	// Validate returns what is wrong with the row, and warnings about what is
 	// allowed and unwise. old is nil for a new row. It is called only for rows
 	// that hold no credential. The error is a fault of the hub's.
-	Validate(row, old *T) (field.ErrorList, []string, error)
+	Validate(ctx context.Context, req Request, row, old *T) (field.ErrorList, []string, error)
 }
 
-// Auditor is told of each row that was refused because it held a credential.
+// Request is how a row was sent.
+type Request struct {
+	// User is who sent it. The API server says so, and nothing proves to the hub
+	// that it was the API server: an answer may depend on the user, and nothing
+	// else may.
+	User authenticationv1.UserInfo
+	// DryRun says that the row won't be stored.
+	DryRun bool
+}
+
+// Auditor is told of each row that was refused because it held a credential, and
+// of each Secret whose kubeconfig was.
 type Auditor interface {
 	CredentialRefused(CredentialRefusal)
 }
@@ -46,7 +56,8 @@ type CredentialRefusal struct {
 
 // NewHandler returns the admission handler of a kind. auditor may be nil.
 func NewHandler[T any](kind schema.GroupKind, rules Validator[T], auditor Auditor) admission.Handler {
-	return &handler[T]{kind: kind, rules: rules, auditor: auditor}
+	h := &handler[T]{kind: kind, rules: rules, auditor: auditor}
+	return ForKind(kind, h.admit)
 }
 
 type handler[T any] struct {
@@ -55,42 +66,29 @@ type handler[T any] struct {
 	auditor Auditor
 }
 
-// Handle refuses with 422 and one cause per field. It takes creates and
-// updates; a delete always passes.
-func (h *handler[T]) Handle(ctx context.Context, req admission.Request) admission.Response {
-	if got := (schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}); got != h.kind {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("this path takes %s; the webhook configuration sends %s here", h.kind, got))
-	}
-	switch req.Operation {
-	case admissionv1.Delete:
-		return admission.Allowed("")
-	case admissionv1.Create, admissionv1.Update:
-		return h.admit(ctx, req)
-	default:
-		return admission.Errored(http.StatusBadRequest, errors.New("this webhook takes creates, updates and deletes"))
-	}
-}
-
+// admit refuses with 422 and one cause per field.
 func (h *handler[T]) admit(ctx context.Context, req admission.Request) admission.Response {
-	found, err := credential.Scan(req.Object.Raw)
+	object := declared(req.Object.Raw)
+	found, err := credential.Scan(object)
 	if err != nil {
-		return h.refuse("", field.ErrorList{field.Forbidden(field.NewPath("object"), err.Error())})
+		return Invalid(h.kind, "", field.ErrorList{field.Forbidden(field.NewPath("object"), err.Error())})
 	}
 	if len(found) > 0 {
 		return h.refuseCredential(req, found)
 	}
-	row, old, err := decode[T](req)
+	row, old, err := decode[T](object, req.OldObject.Raw)
 	if err != nil {
-		return h.refuse(req.Name, field.ErrorList{field.Forbidden(field.NewPath("object"), err.Error())})
+		return Invalid(h.kind, req.Name, field.ErrorList{field.Forbidden(field.NewPath("object"), err.Error())})
 	}
-	errs, warnings, err := h.rules.Validate(row, old)
+	from := Request{User: req.UserInfo, DryRun: req.DryRun != nil && *req.DryRun}
+	errs, warnings, err := h.rules.Validate(ctx, from, row, old)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "admission failed")
 		return admission.Errored(http.StatusInternalServerError,
 			fmt.Errorf("the hub failed to check the row; its log says why under request id %s", req.UID))
 	}
 	if len(errs) > 0 {
-		return h.refuse(req.Name, errs).WithWarnings(warnings...)
+		return Invalid(h.kind, req.Name, errs).WithWarnings(warnings...)
 	}
 	return admission.Allowed("").WithWarnings(warnings...)
 }
@@ -110,10 +108,5 @@ func (h *handler[T]) refuseCredential(req admission.Request, found []credential.
 	if h.auditor != nil {
 		h.auditor.CredentialRefused(refusal)
 	}
-	return h.refuse(refusal.Name, errs)
-}
-
-func (h *handler[T]) refuse(name string, errs field.ErrorList) admission.Response {
-	status := apierrors.NewInvalid(h.kind, name, errs).Status()
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
+	return Invalid(h.kind, refusal.Name, errs)
 }

@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -20,7 +21,7 @@ const canary = "c4naryC4NARY"
 // draining refuses rows that aren't DRAINING and warns of those that were.
 type draining struct{}
 
-func (draining) Validate(row, old *registry.Cluster) (field.ErrorList, []string, error) {
+func (draining) Validate(_ context.Context, _ webhook.Request, row, old *registry.Cluster) (field.ErrorList, []string, error) {
 	if row.Spec.State != registry.StateDraining {
 		return field.ErrorList{field.Forbidden(field.NewPath("spec", "state"), "must be DRAINING")}, []string{"state"}, nil
 	}
@@ -79,7 +80,11 @@ func TestHandle(t *testing.T) {
 			answer{Code: 422, Message: invalid + `object: Forbidden: this version of the hub can't read it, so it can't check it: unknown field "spec.later"`, Fields: []string{"object"}}},
 		"refuses a field that stands there twice": {create(name, state+","+state, ""),
 			answer{Code: 422, Message: invalid + `object: Forbidden: this version of the hub can't read it, so it can't check it: duplicate field "spec.state"`, Fields: []string{"object"}}},
-		"takes the status of a later version": {create(name, state, `,"status":{"later":1}`), answer{Allowed: true, Code: 200}},
+		"takes the status of a later version":                           {create(name, state, `,"status":{"later":1}`), answer{Allowed: true, Code: 200}},
+		"looks for no credential in the status, which is the hub's own": {create(name, state, `,"status":{"token":"`+canary+`"}`), answer{Allowed: true, Code: 200}},
+		"looks for it beside a status": {create(name, state+`,"token":"`+canary+`"`, `,"status":{}`),
+			answer{Code: 422, Message: invalid + "spec.token: Forbidden: holds a value under the name of a credential. cellcast keeps no credential: remove it, and revoke it if it was real",
+				Fields: []string{"spec.token"}}},
 		"refuses an object that is too large to search": {create(name+`,"annotations":{"a":"`+strings.Repeat("x", 1<<20)+`"}`, state, ""),
 			answer{Code: 422, Message: `Cluster.registry.cellcast.io "" is invalid: object: Forbidden: the object has 1048714 bytes; at most 1048576 can be searched for credentials: shorten its annotations`, Fields: []string{"object"}}},
 		"lets every delete pass": {with(create(name, "", ""), func(r *admission.Request) {

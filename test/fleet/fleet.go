@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,12 +36,17 @@ type Options struct {
 	Dir string
 	// Cells are the cells; each gets a node of 16 cores and an agent.
 	Cells []world.CellOptions
+	// Brought are clusters that the fleet doesn't manage: nothing of cellcast's is
+	// on them, and no Cluster of the hub names them.
+	Brought []world.CellOptions
 	// Replicas is the number of cellcast-hubs; 0 means one. HubEtcd gives the hub
 	// a store of its own.
 	Replicas int
 	HubEtcd  bool
 	// HubArgs are further flags of cellcast-hub, AgentArgs of every agent.
 	HubArgs, AgentArgs []string
+	// IngestCA has pods check the hub by the world's own certificates.
+	IngestCA bool
 	// Mint are the ServiceAccounts, as namespace/name, that each cell lets the
 	// hub mint for: at least one.
 	Mint []string
@@ -68,7 +74,7 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 			err = errors.Join(err, f.Stop())
 		}
 	}()
-	if f.World, err = world.Start(ctx, world.Options{Dir: o.Dir, Cells: o.Cells, HubEtcd: o.HubEtcd}); err != nil {
+	if f.World, err = world.Start(ctx, world.Options{Dir: o.Dir, Cells: slices.Concat(o.Cells, o.Brought), HubEtcd: o.HubEtcd}); err != nil {
 		return f, err
 	}
 	if f.CI, err = issuer.Start(issuer.Options{}); err != nil {
@@ -78,6 +84,13 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	if err = f.Trust(f.CI); err != nil {
 		return f, err
 	}
+	if o.IngestCA {
+		file := filepath.Join(f.Dir, "ingest-ca.pem")
+		if err = os.WriteFile(file, f.Hub.ServerCABundle, 0o600); err != nil {
+			return f, err
+		}
+		o.HubArgs = append(o.HubArgs, "--ingest-ca-file="+file)
+	}
 	if err = f.Hub.Deploy(ctx, world.ServerOptions{
 		PipelineAuthentication: f.Authentication, Replicas: o.Replicas, Args: o.HubArgs,
 	}); err != nil {
@@ -86,7 +99,7 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	if f.Admin, err = versioned.NewForConfig(f.Hub.Admin.Config()); err != nil {
 		return f, err
 	}
-	for _, cell := range f.Cells {
+	for _, cell := range f.Cells[:len(o.Cells)] {
 		if err = f.join(ctx, cell, o); err != nil {
 			return f, fmt.Errorf("cell %s: %w", cell.Name, err)
 		}

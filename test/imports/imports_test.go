@@ -13,7 +13,7 @@ const module = "cellcast.io/cellcast/"
 // pure packages decide on values; a client or a clock in them would hide an
 // input of the decision.
 var pure = []string{"pkg/audit", "pkg/policy", "pkg/capacity", "pkg/placement", "pkg/seal", "pkg/revocation", "pkg/cli/stance",
-	"pkg/kubeconfig", "pkg/kubeconfig/address"}
+	"pkg/kubeconfig", "pkg/kubeconfig/address", "pkg/probe/contract"}
 
 // minting is what a program on every cell, or on a runner, must not contain:
 // then no flaw in it can mint.
@@ -36,6 +36,9 @@ func TestImports(t *testing.T) {
 		{"pkg/keyset", []string{module + "pkg/caller", module + "pkg/cell", module + "pkg/mint"}, "capabilities don't import each other"},
 		{"pkg/mint", []string{module + "pkg/caller", module + "pkg/mirror", module + "pkg/rest"}, "minting knows a cell and a scope, not who asks"},
 		{"pkg/podidentity", []string{module + "pkg/caller", module + "pkg/cell", module + "pkg/mint", module + "pkg/rest"}, "who a pod is has nothing to do with who may place"},
+		{"pkg/ingest", []string{module + "pkg/caller", module + "pkg/cell", module + "pkg/mint", module + "pkg/rest"}, "the internet reaches it: it knows pods, and what they hand in"},
+		{"pkg/custody", []string{module + "pkg/caller", module + "pkg/cell", module + "pkg/mint", module + "pkg/rest", module + "pkg/probe"}, "custody reads credentials and shows them to nobody"},
+		{"pkg/probe", []string{module + "pkg/cell/celltest", module + "pkg/caller", module + "pkg/mint", module + "pkg/rest", module + "pkg/custody", "k8s.io/client-go"}, "the checklist asks an API and knows neither the row nor the credential"},
 		{"pkg/peers", []string{module + "pkg/caller", module + "pkg/cell", module + "pkg/mint", module + "pkg/rest", module + "pkg/policy"}, "peers tell capacity; who they are and what comes of it is others' to say"},
 		{"pkg/events", []string{module + "pkg/caller", module + "pkg/cell", module + "pkg/mint", module + "pkg/rest"}, "Events show what was recorded and know nothing else"},
 		{"pkg/metrics", []string{module + "pkg/caller", module + "pkg/cell", module + "pkg/mint", module + "pkg/rest"}, "metrics count what was recorded and know nothing else"},

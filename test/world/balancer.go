@@ -44,16 +44,20 @@ type backend struct {
 	addresses []string
 }
 
-// newBalancer listens on loopback: the i-th port leads to the i-th address of
-// the backends. It has asked each backend once when it returns.
-func newBalancer(backends []backend, ports ...int) (*Balancer, error) {
+// newBalancer listens on the addresses: the i-th leads to the i-th address of
+// the backends, and the first is the door. It has asked each backend once when it returns.
+func newBalancer(backends []backend, addresses ...string) (*Balancer, error) {
+	_, door, err := net.SplitHostPort(addresses[0])
+	if err != nil {
+		return nil, fmt.Errorf("listening for the balancer: %w", err)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	b := &Balancer{
-		URL:      fmt.Sprintf("https://localhost:%d", ports[0]),
+		URL:      "https://localhost:" + door,
 		backends: backends, stop: stop, ready: make([]bool, len(backends)), open: map[io.Closer]bool{},
 	}
-	for which, port := range ports {
-		listener, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+	for which, address := range addresses {
+		listener, err := net.Listen("tcp4", address)
 		if err != nil {
 			b.close()
 			return nil, fmt.Errorf("listening for the balancer: %w", err)

@@ -83,7 +83,7 @@ func TestBalancer(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := newGreeter(t, "a"), newGreeter(t, "b")
-	balancer, err := newBalancer([]backend{a.backend(), b.backend()}, port)
+	balancer, err := newBalancer([]backend{a.backend(), b.backend()}, fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		t.Fatal(err)
 	}

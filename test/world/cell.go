@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -23,6 +24,8 @@ type Cell struct {
 	Audience string
 	// Controllers is its kube-controller-manager, or nil.
 	Controllers *Process
+	// Node is its node, or nil.
+	Node *Node
 	// Agent is its cellcast-agent once StartAgent has started it.
 	Agent *Process
 }
@@ -51,6 +54,16 @@ func newCell(w *World, o CellOptions) (*Cell, error) {
 			return nil, err
 		}
 	}
+	if e := w.enclaves[o.Name]; e != nil {
+		flags, err := c.nodeFlags()
+		if err != nil {
+			return nil, err
+		}
+		c.APIServer.args = append(c.APIServer.args, flags...)
+		if c.Node, err = newNode(c, e); err != nil {
+			return nil, err
+		}
+	}
 	return c, nil
 }
 
@@ -64,13 +77,23 @@ func (c *Cell) joins() registration.Hub {
 }
 
 func (c *Cell) start(ctx context.Context) error {
-	if err := c.APIServer.Start(ctx); err != nil {
+	first, starting := errgroup.WithContext(ctx)
+	first.Go(func() error { return c.APIServer.Start(starting) })
+	if c.Node != nil {
+		first.Go(func() error { return c.Node.startRuntime(starting) })
+	}
+	if err := first.Wait(); err != nil {
 		return err
 	}
-	if c.Controllers == nil {
-		return nil
+	then, starting := errgroup.WithContext(ctx)
+	if c.Controllers != nil {
+		then.Go(func() error { return c.Controllers.Start(starting) })
 	}
-	return c.Controllers.Start(ctx)
+	if c.Node != nil {
+		then.Go(func() error { return c.Node.Scheduler.Start(starting) })
+		then.Go(func() error { return c.Node.Kubelet.Start(starting) })
+	}
+	return then.Wait()
 }
 
 // Cluster returns the row that registers the cell at the hub, in state LIVE

@@ -79,7 +79,7 @@ func StopDetached(ctx context.Context, dir string) ([]string, error) {
 	if err := errors.Join(errs...); err != nil {
 		return ended, err
 	}
-	return ended, os.RemoveAll(recordFile(dir))
+	return ended, errors.Join(sweep(ctx), os.RemoveAll(recordFile(dir)))
 }
 
 // vacate clears the folder of an earlier world's state. It refuses while that

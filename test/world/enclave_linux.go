@@ -35,7 +35,7 @@ type enclave struct {
 func newEnclave(ctx context.Context, w *World, name string) (*enclave, error) {
 	e := &enclave{first: w.table.add(command{
 		name: name,
-		path: filepath.Join(w.assets.programs, "images", "pause"),
+		path: w.assets.pause(),
 		start: func(cmd *exec.Cmd) error {
 			cmd.SysProcAttr.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET
 			return cmd.Start()
@@ -56,18 +56,25 @@ func newEnclave(ctx context.Context, w *World, name string) (*enclave, error) {
 	return e, nil
 }
 
-// prefix is what the names of everything begin with that an enclave has outside
+// enclavePrefix is what the names of everything begin with that an enclave has outside
 // of itself, and that the id of its first process ends. With 7 digits of it the
 // name of a link is as long as the kernel allows.
-const prefix = "cellcast"
+const enclavePrefix = "cellcast"
 
 // id names the enclave outside of itself.
-func (e *enclave) id() string { return fmt.Sprintf("%s%d", prefix, e.first.PID()) }
+func (e *enclave) id() string { return fmt.Sprintf("%s%d", enclavePrefix, e.first.PID()) }
 
 // inside starts a command in the enclave; beside starts it there too, but on the
 // network of this machine.
-func (e *enclave) inside(cmd *exec.Cmd) error { return e.enter(cmd.Start, "net", "pid", "mnt") }
-func (e *enclave) beside(cmd *exec.Cmd) error { return e.enter(cmd.Start, "pid", "mnt") }
+func (e *enclave) inside(cmd *exec.Cmd) error { return e.begin(cmd, "net", "pid", "mnt") }
+func (e *enclave) beside(cmd *exec.Cmd) error { return e.begin(cmd, "pid", "mnt") }
+
+func (e *enclave) begin(cmd *exec.Cmd, kinds ...string) error {
+	// It dies with the first process, which dies with us. A child that looks for
+	// us from in there finds no parent and would take us for dead.
+	cmd.SysProcAttr.Pdeathsig = 0
+	return e.enter(cmd.Start, kinds...)
+}
 
 // visit calls f in the enclave.
 func (e *enclave) visit(ctx context.Context, f func(context.Context) error) error {
@@ -83,10 +90,10 @@ func (e *enclave) visit(ctx context.Context, f func(context.Context) error) erro
 
 // run runs a program in the enclave. What it says is in the error.
 func (e *enclave) run(ctx context.Context, stdin io.Reader, path string, args ...string) error {
-	return e.visit(ctx, func(ctx context.Context) error { return run(ctx, stdin, path, args...) })
+	return e.visit(ctx, func(ctx context.Context) error { return execute(ctx, stdin, path, args...) })
 }
 
-func run(ctx context.Context, stdin io.Reader, path string, args ...string) error {
+func execute(ctx context.Context, stdin io.Reader, path string, args ...string) error {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdin = stdin
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -140,7 +147,7 @@ func change(namespaces []*os.File) error {
 
 // furnish gives the enclave, which sees this machine's files, the folders that a
 // node would write to for its own, in memory.
-func furnish(context.Context) error {
+func furnish(ctx context.Context) error {
 	mounts := []struct {
 		source, target, kind string
 		flags                uintptr
@@ -149,13 +156,16 @@ func furnish(context.Context) error {
 		// No mount goes out of the enclave, and each into all pods.
 		{"", "/", "", unix.MS_REC | unix.MS_PRIVATE, ""},
 		{"", "/", "", unix.MS_REC | unix.MS_SHARED, ""},
-		{"proc", "/proc", "proc", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
 		{"tmpfs", "/run", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=0755"},
 	}
 	for _, m := range mounts {
 		if err := unix.Mount(m.source, m.target, m.kind, m.flags, m.data); err != nil {
 			return fmt.Errorf("mounting %s: %w", m.target, err)
 		}
+	}
+	// By a process of the enclave, for it shows those that its mounter sees.
+	if err := execute(ctx, nil, "mount", "-t", "proc", "-o", "nosuid,nodev,noexec", "proc", "/proc"); err != nil {
+		return err
 	}
 	// Paths in these can't be told to the CNI library and to the kubelet.
 	for _, dir := range []string{"/var/lib", "/var/log"} {

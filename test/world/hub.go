@@ -18,7 +18,8 @@ type Hub struct {
 	Balancer *Balancer
 	// Etcd is its store.
 	Etcd *Process
-	// ExternalURL is where the cells reach the discovery mirror: the external
+	// ExternalURL is where the cells reach the discovery mirror and pods the
+	// drop-box, on the link to the pods where a cell has a node: the external
 	// listener of Server, or of whichever of Servers the balancer takes.
 	ExternalURL string
 	// ServerCABundle is the PEM certificate that cellcast-hub's two listeners
@@ -35,6 +36,11 @@ func newHub(w *World, issuer, etcdURL string) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The name is for those who look at the URL: on loopback it's localhost.
+	name := w.outside
+	if name == loopback {
+		name = "localhost"
+	}
 	serverCA, err := newAuthority("cellcast-hub")
 	if err != nil {
 		return nil, err
@@ -50,7 +56,7 @@ func newHub(w *World, issuer, etcdURL string) (*Hub, error) {
 	plane.APIServer.args = append(plane.APIServer.args, frontProxy...)
 	return &Hub{
 		ControlPlane:   plane,
-		ExternalURL:    fmt.Sprintf("https://localhost:%d", external),
+		ExternalURL:    fmt.Sprintf("https://%s:%d", name, external),
 		ServerCABundle: serverCA.pem,
 		serverCA:       serverCA,
 		externalPort:   external,

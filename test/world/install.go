@@ -77,7 +77,7 @@ func (h *Hub) register(ctx context.Context, s *Server) error {
 // webhooks returns the webhook configurations of the artifacts, pointed at the
 // server.
 func (h *Hub) webhooks(service map[string]any, bundle string) ([]*unstructured.Unstructured, error) {
-	file := h.world.assets.artifact("webhook", "validatingwebhookconfiguration.yaml")
+	file := h.world.assets.artifact("webhook", "*.yaml")
 	configurations, err := read(file)
 	if err != nil {
 		return nil, err

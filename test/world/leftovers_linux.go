@@ -26,11 +26,10 @@ func sweep(ctx context.Context) error {
 	for _, link := range links {
 		if abandoned(link.Name) {
 			// An error means that the kernel was faster.
-			_ = run(ctx, nil, "ip", "link", "delete", link.Name)
+			_ = execute(ctx, nil, "ip", "link", "delete", link.Name)
 		}
 	}
-	hierarchies, err := hierarchies()
-	errs = append(errs, err)
+	hierarchies, _ := hierarchies() // without one there is nothing in it
 	for _, hierarchy := range hierarchies {
 		entries, _ := os.ReadDir(hierarchy)
 		for _, entry := range entries {
@@ -44,7 +43,7 @@ func sweep(ctx context.Context) error {
 
 // abandoned says whether the name is that of an enclave which has ended.
 func abandoned(name string) bool {
-	digits, ours := strings.CutPrefix(name, prefix)
+	digits, ours := strings.CutPrefix(name, enclavePrefix)
 	pid, err := strconv.Atoi(digits)
 	if !ours || err != nil {
 		return false

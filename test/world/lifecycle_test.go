@@ -27,21 +27,26 @@ import (
 const (
 	starterDir    = "CELLCAST_TEST_STARTER_DIR"
 	starterDetach = "CELLCAST_TEST_STARTER_DETACH"
+	starterNode   = "CELLCAST_TEST_STARTER_NODE"
 )
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(starterDir); dir != "" {
-		os.Exit(starter(dir, os.Getenv(starterDetach) != ""))
+		os.Exit(starter(dir, os.Getenv(starterDetach) != "", os.Getenv(starterNode) != ""))
 	}
 	os.Exit(m.Run())
 }
 
-// starter starts a hub and says so. A detached one it leaves; else it waits
-// for Ctrl-C.
-func starter(dir string, detach bool) int {
+// starter starts a hub, with a node a cell that has one too, and says so. A
+// detached one it leaves; else it waits for Ctrl-C.
+func starter(dir string, detach, node bool) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
-	w, err := world.Start(ctx, world.Options{Dir: dir, Detach: detach})
+	options := world.Options{Dir: dir, Detach: detach}
+	if node {
+		options.Cells = []world.CellOptions{{Name: "a", Node: true}}
+	}
+	w, err := world.Start(ctx, options)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

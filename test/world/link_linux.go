@@ -11,12 +11,9 @@ import (
 	"time"
 )
 
-// pods is the range that a node's subnet is taken from.
-var pods = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 201, 0, 0}), 16)
-
 // connect makes the link between this machine and the enclave, with the bridge at
-// its other end. Nothing is forwarded: pods reach this machine's address on the
-// link and each other.
+// its other end. Nothing is forwarded: pods reach each other, and this machine at its
+// address on the link.
 func (e *enclave) connect(ctx context.Context) error {
 	unlock, err := lockNetwork(ctx)
 	if err != nil {
@@ -32,7 +29,7 @@ func (e *enclave) connect(ctx context.Context) error {
 address add %[3]s/%[4]d dev %[1]s
 link set %[1]s up
 `, e.id(), e.first.PID(), e.address, e.subnet.Bits())
-	if err := run(ctx, strings.NewReader(here), "ip", "-batch", "-"); err != nil {
+	if err := execute(ctx, strings.NewReader(here), "ip", "-batch", "-"); err != nil {
 		return err
 	}
 	there := fmt.Sprintf(`link set lo up
@@ -60,21 +57,19 @@ func lockNetwork(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// freeSubnet returns a subnet of pods that no address of this machine is in.
+// freeSubnet returns a part of podRange that no address of this machine is in.
 func freeSubnet() (netip.Prefix, error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
 		return netip.Prefix{}, fmt.Errorf("reading this machine's addresses: %w", err)
 	}
 	for _, n := range rand.Perm(256) {
-		base := pods.Addr().As4()
-		base[2] = byte(n)
-		subnet := netip.PrefixFrom(netip.AddrFrom4(base), 24)
+		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 201, byte(n), 0}), 24)
 		if !taken(subnet, addresses) {
 			return subnet, nil
 		}
 	}
-	return netip.Prefix{}, fmt.Errorf("no subnet of %s is free", pods)
+	return netip.Prefix{}, fmt.Errorf("no subnet of %s is free", podRange)
 }
 
 func taken(subnet netip.Prefix, addresses []net.Addr) bool {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -56,6 +57,9 @@ type CellOptions struct {
 	// controllers alone that a Deployment and a namespace need. There is no
 	// scheduler: pods that a ReplicaSet makes stay pending.
 	Controllers bool
+	// Node gives the cell a real node, with a scheduler and Controllers: pods
+	// run. Where HaveNode returns an error, so does Start.
+	Node bool
 }
 
 // complete returns the options with defaults filled in, and with the programs
@@ -64,19 +68,20 @@ func (o Options) complete() (Options, error) {
 	if o.Dir == "" {
 		return o, errors.New("a world needs a folder: set Options.Dir")
 	}
-	seen := map[string]bool{HubName: true}
+	taken := map[string]bool{HubName: true}
 	cells := make([]CellOptions, len(o.Cells))
 	for i, c := range o.Cells {
 		if problems := validation.IsDNS1123Label(c.Name); len(problems) > 0 {
 			return o, fmt.Errorf("cell %q: %s", c.Name, problems[0])
 		}
-		if seen[c.Name] {
+		if taken[c.Name] {
 			return o, fmt.Errorf("cell %q: the name is taken", c.Name)
 		}
-		seen[c.Name] = true
+		taken[c.Name] = true
 		if c.Issuer == "" {
 			c.Issuer = CellIssuer
 		}
+		c.Controllers = c.Controllers || c.Node
 		cells[i] = c
 	}
 	o.Cells = cells
@@ -90,6 +95,11 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return o, fmt.Errorf("finding the world's folder: %w", err)
+	}
+	if slices.ContainsFunc(cells, func(c CellOptions) bool { return c.Node }) {
+		if err := errors.Join(o.assets.haveNode(), seen(o.Dir)); err != nil {
+			return o, err
+		}
 	}
 	if err := vacate(o.Dir); err != nil {
 		return o, err

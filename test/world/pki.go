@@ -55,13 +55,23 @@ func newAuthority(name string) (*authority, error) {
 	return &authority{cert: cert, key: key, pem: encode("CERTIFICATE", der)}, nil
 }
 
+// loopback is where servers listen that no pod has to reach.
+const loopback = "127.0.0.1"
+
 // serving issues a certificate for a server that is reached on loopback, and
-// under the further names given.
+// under the further names and addresses given.
 func (a *authority) serving(names ...string) (keyPair, error) {
 	template := certificate(pkix.Name{CommonName: "localhost"})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	template.DNSNames = append([]string{"localhost"}, names...)
-	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	template.DNSNames = []string{"localhost"}
+	template.IPAddresses = []net.IP{net.ParseIP(loopback)}
+	for _, name := range names {
+		if address := net.ParseIP(name); address != nil {
+			template.IPAddresses = append(template.IPAddresses, address)
+		} else {
+			template.DNSNames = append(template.DNSNames, name)
+		}
+	}
 	return a.issue(template)
 }
 

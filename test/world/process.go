@@ -36,6 +36,9 @@ type command struct {
 	graceful bool
 	// ready returns nil once the process serves; unset, it is ready at once.
 	ready func(context.Context) error
+	// start begins it on a thread that lives as long as the process; unset, as
+	// any other.
+	start func(*exec.Cmd) error
 }
 
 // Process is a process of the world, running or not. Tests stop and start it
@@ -120,14 +123,18 @@ func (p *Process) launch(detach bool) (*run, error) {
 	}
 	cmd.SysProcAttr = attributes(detach)
 
+	start := p.start
+	if start == nil {
+		start = (*exec.Cmd).Start
+	}
 	r := &run{cmd: cmd, ended: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		// Linux ends the child with the thread that started it, so this thread
-		// lives as long as the child.
+		// lives as long as the child. It ends with this goroutine, never unlocked,
+		// because start may have changed it.
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
+		err := start(cmd)
 		started <- err
 		if err == nil {
 			r.err = cmd.Wait()

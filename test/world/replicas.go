@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"syscall"
@@ -81,7 +82,8 @@ func (h *Hub) balance(externals []string) (err error) {
 			addresses: []string{"127.0.0.1:" + strconv.Itoa(server.port), externals[i]},
 		})
 	}
-	h.Balancer, err = newBalancer(backends, h.doorPort, h.externalPort)
+	h.Balancer, err = newBalancer(backends,
+		net.JoinHostPort(loopback, strconv.Itoa(h.doorPort)), net.JoinHostPort(h.world.outside, strconv.Itoa(h.externalPort)))
 	return err
 }
 

@@ -55,6 +55,9 @@ func (h *Hub) Deploy(ctx context.Context, o ServerOptions) error {
 			return err
 		}
 	} else {
+		if h.world.outside != loopback {
+			o.Args = append([]string{"--external-bind-address=" + h.world.outside}, o.Args...)
+		}
 		server, err := h.startServer(ctx, o, h.externalPort)
 		if err != nil {
 			return err
@@ -101,7 +104,7 @@ func (h *Hub) newServer(ctx context.Context, o ServerOptions, external int) (*Se
 	if err != nil {
 		return nil, err
 	}
-	pair, err := h.serverCA.serving(HubServiceAccount + "." + Namespace + ".svc")
+	pair, err := h.serverCA.serving(HubServiceAccount+"."+Namespace+".svc", h.world.outside)
 	if err != nil {
 		return nil, err
 	}

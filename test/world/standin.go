@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -24,7 +25,7 @@ type standIn struct {
 // startStandIn listens on the hub's external port. The keys are read from the
 // hub's API server at each request.
 func startStandIn(h *Hub) (*standIn, error) {
-	pair, err := h.serverCA.serving()
+	pair, err := h.serverCA.serving(h.world.outside)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func startStandIn(h *Hub) (*standIn, error) {
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
 	})
 
-	listener, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", h.externalPort))
+	listener, err := net.Listen("tcp4", net.JoinHostPort(h.world.outside, strconv.Itoa(h.externalPort)))
 	if err != nil {
 		return nil, fmt.Errorf("listening for the stand-in: %w", err)
 	}

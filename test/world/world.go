@@ -2,6 +2,9 @@
 // etcd, a kube-apiserver each, and the programs of cellcast on top. Tests and
 // the demo use it alike, so it knows nothing of package testing.
 //
+// A cell can have a real node, on which pods run. Everything else listens on
+// loopback; what pods need to reach listens on a link that the world made itself.
+//
 // Nothing outlives the world. Whatever Start began is ended when Start fails,
 // when its context ends, by Stop, and on Linux by the kernel when the process
 // that called Start dies. Only a detached world stays, and StopDetached ends
@@ -19,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -40,9 +44,13 @@ type World struct {
 	// Cells are the cells in the order of the options.
 	Cells []*Cell
 
-	assets  assets
-	table   *table
-	ports   ports
+	assets assets
+	table  *table
+	ports  ports
+	// enclaves are the cells' nodes' by the cells' names.
+	enclaves map[string]*enclave
+	// outside is where cellcast-hub listens for cells and pods.
+	outside string
 	standIn *standIn
 	forget  func() bool // unties the world from its context
 	once    sync.Once
@@ -86,6 +94,9 @@ func (w *World) start(ctx context.Context, o Options) error {
 		}
 		stores = append(stores, hubEtcd)
 	}
+	if err := w.startEnclaves(ctx, o.Cells); err != nil {
+		return err
+	}
 	if w.Hub, err = newHub(w, o.HubIssuer, hubEtcdURL); err != nil {
 		return err
 	}
@@ -114,6 +125,32 @@ func (w *World) start(ctx context.Context, o Options) error {
 	return group.Wait()
 }
 
+// startEnclaves makes the places for nodes. They come first, because the hub
+// listens on the link to one, and cells are told its address when they are made.
+// The pods of the others reach that as well, by their own link.
+func (w *World) startEnclaves(ctx context.Context, cells []CellOptions) error {
+	w.outside = loopback
+	w.enclaves = map[string]*enclave{}
+	cells = slices.DeleteFunc(slices.Clone(cells), func(c CellOptions) bool { return !c.Node })
+	if len(cells) == 0 {
+		return nil
+	}
+	if err := sweep(ctx); err != nil { // what a world left that was killed
+		return err
+	}
+	for _, c := range cells {
+		e, err := newEnclave(ctx, w, c.Name+"-node")
+		if err != nil {
+			return err
+		}
+		if len(w.enclaves) == 0 {
+			w.outside = e.address.String()
+		}
+		w.enclaves[c.Name] = e
+	}
+	return nil
+}
+
 // Cell returns the cell of that name, or nil.
 func (w *World) Cell(name string) *Cell {
 	for _, c := range w.Cells {
@@ -139,6 +176,9 @@ func (w *World) end() error {
 	w.once.Do(func() {
 		w.standIn.close()
 		w.ended = w.table.stop()
+		if len(w.enclaves) > 0 {
+			w.ended = errors.Join(w.ended, sweep(context.Background()))
+		}
 		if w.Hub != nil {
 			w.Hub.Balancer.close()
 		}

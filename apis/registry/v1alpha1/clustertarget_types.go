@@ -42,7 +42,7 @@ type ClusterTarget struct {
 // Forbidden, not Invalid, for the API server repeats an invalid value, and what
 // somebody pasted into the wrong field may be a secret.
 //
-// +kubebuilder:validation:XValidation:rule="self.artifacts.backend != 'PersistentVolumeClaim' || self.artifacts.?claimName.orValue(”) != ”",message="artifacts.claimName is required where artifacts.backend is PersistentVolumeClaim",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="self.artifacts.backend != 'PersistentVolumeClaim' || has(self.artifacts.claimName)",message="artifacts.claimName is required where artifacts.backend is PersistentVolumeClaim",reason=FieldValueForbidden
 type ClusterTargetSpec struct {
 	// owner is who may use the target. Left out, it's the user who creates the
 	// row. It must cover the creator: be that user, or a group that the user is
@@ -134,7 +134,7 @@ type ClusterTargetSpec struct {
 // TargetOwner is who may use a target: one user, or one group of the hub.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.user) && has(self.group))",message="name a user or a group, not both",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="!has(self.group) || !self.group.startsWith('system:')",message="a system: group has members that nobody chose; name a group of your identity provider, or a user",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.group) || !self.group.startsWith('system:') && !self.group.startsWith('cellcast.io:')",message="a system: group has members that nobody chose, and so has a cellcast.io: one; name a group of your identity provider, or a user",reason=FieldValueForbidden
 type TargetOwner struct {
 	// user is the name of a user of the hub.
 	// +optional
@@ -184,7 +184,7 @@ type TargetVaultRef struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._~%@:+=-]+(/[A-Za-z0-9._~%@:+=-]+)+$') && !self.matches('(^|/)[.]{1,2}(/|$)')",message="must be a path such as users/NAME/SECRET, without empty, . or .. segments",reason=FieldValueForbidden
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._~%@:+=$&-]+(/[A-Za-z0-9._~%@:+=$&-]+)+$') && !self.matches('(^|/)[.]{1,2}(/|$)')",message="must be a path such as users/NAME/SECRET, without empty, . or .. segments",reason=FieldValueForbidden
 	Path string `json:"path"`
 
 	// key is the member of the secret that holds the kubeconfig.

@@ -126,7 +126,7 @@ func (c config) token() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the token: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was only read
 	content, err := io.ReadAll(io.LimitReader(file, mostToken+1))
 	if err != nil {
 		return "", fmt.Errorf("reading the token: %w", err)

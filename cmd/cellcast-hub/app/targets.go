@@ -14,7 +14,7 @@ import (
 
 func addTargetFlags(fs *pflag.FlagSet, t *hub.TargetSettings) {
 	fs.StringVar(&t.TokenDir, "token-dir", t.TokenDir,
-		"Folder for the tokens of brought targets, one file each, mode 0600. It must be on tmpfs: in a pod an emptyDir with medium Memory.")
+		"Folder for the tokens of brought targets, one file each, mode 0600, of this replica alone. It must be on tmpfs: in a pod an emptyDir with medium Memory. Empty: this hub takes no brought targets.")
 	fs.BoolVar(&t.TokenDirAnywhere, "token-dir-anywhere", t.TokenDirAnywhere,
 		"Take a --token-dir that isn't on tmpfs. Tokens then rest on a disk.")
 	fs.StringSliceVar(&t.Addresses.Allow, "target-allow-addresses", t.Addresses.Allow,
@@ -46,9 +46,6 @@ func addTargetFlags(fs *pflag.FlagSet, t *hub.TargetSettings) {
 func validateTargets(s hub.Settings) []error {
 	var errs []error
 	t := s.Targets
-	if t.TokenDir == "" {
-		errs = append(errs, errors.New("--token-dir is empty: name a folder on tmpfs"))
-	}
 	if _, err := address.New(t.Addresses); err != nil {
 		errs = append(errs, fmt.Errorf("--target-allow-addresses, --target-deny-addresses, --target-ports: %w", err))
 	}

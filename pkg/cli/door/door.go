@@ -52,6 +52,9 @@ type Door struct {
 	Kind Kind
 	// Config is how to connect, credential included.
 	Config *rest.Config
+	// Namespace is that of the kubeconfig's context, or default; empty at the
+	// direct door.
+	Namespace string
 	// TokenSource is where the direct door's token came from, as part of a
 	// sentence, such as "the token in oidc.jwt" or "the token of GitHub Actions".
 	TokenSource string
@@ -117,7 +120,8 @@ func (f Flags) openAggregated() (Door, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.Context}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	config, err := loader.ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
 		return Door{}, errors.New("no way to the hub: there is no kubeconfig. Name one with --kubeconfig, " +
@@ -125,7 +129,11 @@ func (f Flags) openAggregated() (Door, error) {
 	case err != nil:
 		return Door{}, fmt.Errorf("read the kubeconfig of the hub: %w", err)
 	}
-	return Door{Kind: Aggregated, Config: config}, nil
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return Door{}, fmt.Errorf("read the kubeconfig of the hub: %w", err)
+	}
+	return Door{Kind: Aggregated, Config: config, Namespace: namespace}, nil
 }
 
 func (f Flags) openDirect(ctx context.Context, j job) (Door, error) {

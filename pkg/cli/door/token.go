@@ -72,6 +72,12 @@ func readToken(path string) (Token, error) {
 	return token, nil
 }
 
+// ClaimsOf is what a token says of itself; false where it's no JWT.
+func ClaimsOf(token string) (Claims, bool) {
+	parsed, err := parseToken(token)
+	return parsed.claims, err == nil
+}
+
 func parseToken(content string) (Token, error) {
 	raw := strings.TrimSpace(content)
 	switch {

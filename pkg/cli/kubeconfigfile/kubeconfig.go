@@ -45,6 +45,17 @@ func KubeconfigOf(cell cellcastv1alpha1.CellReference, credential cellcastv1alph
 	return write(cell, context, &clientcmdapi.AuthInfo{Token: credential.Token})
 }
 
+// TargetKubeconfig is Kubeconfig for a brought target, called by the name of its
+// row.
+func TargetKubeconfig(target cellcastv1alpha1.TargetReference, credential cellcastv1alpha1.Credential) ([]byte, error) {
+	endpoint := cellcastv1alpha1.CellReference{Name: target.Name, Endpoint: target.Endpoint, CABundle: target.CABundle}
+	content, err := Kubeconfig(endpoint, credential)
+	if err != nil {
+		return nil, fmt.Errorf("a kubeconfig for target %q, as for a cell: %w", target.Name, err)
+	}
+	return content, nil
+}
+
 // reachable refuses a cell that has no name or no https endpoint.
 func reachable(cell cellcastv1alpha1.CellReference) error {
 	endpoint, err := url.Parse(cell.Endpoint)

@@ -16,6 +16,8 @@ const (
 	// discoveryName is the name of the binding that lets the hub read the
 	// cell's public keys.
 	discoveryName = "cellcast-hub-issuer-discovery"
+	// reviewName is the name of what lets the hub ask whose pod shows a token.
+	reviewName = "cellcast-hub-pod-identity"
 )
 
 // hub is the hub as the cell's RBAC knows it.
@@ -29,12 +31,22 @@ func (c Cell) agent() rbacv1.Subject {
 }
 
 // hubAccess is all that the hub may do on the cell, revocable namespaces apart:
-// ask tokens for the named ServiceAccounts, and read the public keys that
-// reports are checked by.
+// ask tokens for the named ServiceAccounts, read the public keys that reports are
+// checked by, and ask whose pod a token is that was shown to it.
 func (r Registration) hubAccess() []runtime.Object {
 	hub := r.cell.hub()
 	objects := []runtime.Object{
 		clusterRoleBinding(discoveryName, "system:service-account-issuer-discovery", hub),
+		&rbacv1.ClusterRole{
+			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+			ObjectMeta: metav1.ObjectMeta{Name: reviewName, Labels: labels()},
+			Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{"authentication.k8s.io"},
+				Resources: []string{"tokenreviews"},
+				Verbs:     []string{"create"},
+			}},
+		},
+		clusterRoleBinding(reviewName, reviewName, hub),
 	}
 	for _, ns := range namespaces(r.cell.Mint) {
 		objects = append(objects, mintRole(ns, names(r.cell.Mint, ns)), roleBinding(ns, mintName, hub))

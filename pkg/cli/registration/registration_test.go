@@ -96,7 +96,7 @@ func TestBoundsComeBeforeTheAccessThatTheyBound(t *testing.T) {
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", // of the hub's Secrets
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", // of everyone's
 		"ResourceQuota", // of their number
-		"ClusterRoleBinding", "Role", "RoleBinding",
+		"ClusterRoleBinding", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
 		"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
 		"Role", "RoleBinding", "Role", "RoleBinding", // to Secrets
 	}

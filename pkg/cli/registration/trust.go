@@ -106,14 +106,18 @@ type AuditResources struct {
 	Resources []string `json:"resources"`
 }
 
-// auditPolicy keeps requests and answers of serviceaccounts/token, in which the
-// token is, out of the log; who asked, when and for whom stays in it.
+// auditPolicy keeps requests and answers that have a token in them, of
+// serviceaccounts/token and of tokenreviews, out of the log; who asked, when and
+// for whom stays in it.
 func auditPolicy() AuditPolicy {
 	return AuditPolicy{
 		TypeMeta: metav1.TypeMeta{APIVersion: "audit.k8s.io/v1", Kind: "Policy"},
 		Rules: []AuditRule{{
-			Level:     "Metadata",
-			Resources: []AuditResources{{Resources: []string{"serviceaccounts/token"}}},
+			Level: "Metadata",
+			Resources: []AuditResources{
+				{Resources: []string{"serviceaccounts/token"}},
+				{Group: "authentication.k8s.io", Resources: []string{"tokenreviews"}},
+			},
 		}},
 	}
 }

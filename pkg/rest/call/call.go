@@ -72,6 +72,17 @@ func End(record *audit.Record, err error, since, now time.Time) {
 	}
 }
 
+// Conclude completes the record and writes it. It returns the error that the
+// record speaks of, or, where all went well and the trail can't be written, the
+// refusal with this code that comes of that.
+func Conclude(trail audit.Sink, record audit.Record, err error, since, now time.Time, code refusal.Code) error {
+	End(&record, err, since, now)
+	if lost := trail.Write(record); lost != nil && err == nil {
+		return Unaudited(code, lost)
+	}
+	return err
+}
+
 // Unaudited is the refusal of what would otherwise be in no audit trail.
 func Unaudited(code refusal.Code, lost error) *refusal.Refusal {
 	return refusal.New(code, "the hub can't write its audit trail, and issues nothing that isn't in it").Because(lost)

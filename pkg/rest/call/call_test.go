@@ -55,6 +55,43 @@ func TestEndTellsARefusalFromAFault(t *testing.T) {
 	}
 }
 
+// keeper keeps the last record, or loses it.
+type keeper struct {
+	record audit.Record
+	lost   error
+}
+
+func (k *keeper) Write(r audit.Record) error {
+	k.record = r
+	return k.lost
+}
+
+func TestConcludeLosesNoError(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	refused, lost := refusal.New(refusal.NoPolicy, "no"), errors.New("no space left on device")
+	for sentence, tt := range map[string]struct {
+		err, lost error
+		want      refusal.Code
+		outcome   audit.Outcome
+	}{
+		"all is well": {nil, nil, "", audit.OutcomeAllowed},
+		"a refusal stays what it is where it's recorded": {refused, nil, refusal.NoPolicy, audit.OutcomeRefused},
+		"and where it isn't":                             {refused, lost, refusal.NoPolicy, audit.OutcomeRefused},
+		"what isn't recorded doesn't go well":            {nil, lost, refusal.MintUnavailable, audit.OutcomeAllowed},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			trail := &keeper{lost: tt.lost}
+			err := Conclude(trail, audit.Record{Event: audit.EventMint}, tt.err, noon, noon.Add(time.Second), refusal.MintUnavailable)
+			if got := refusal.As(err); (got == nil) != (tt.want == "") || got != nil && got.Code != tt.want || (err == nil) != (got == nil) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			if trail.record.Outcome != tt.outcome || trail.record.DurationMS != 1000 || trail.record.Event != audit.EventMint {
+				t.Errorf("recorded %+v", trail.record)
+			}
+		})
+	}
+}
+
 func TestATrailThatCantBeWrittenIsARefusalThatMayClear(t *testing.T) {
 	lost := errors.New("write /dev/stdout: no space left on device")
 	r := Unaudited(refusal.MintUnavailable, lost)

@@ -1,5 +1,5 @@
-// Package credential issues what a placement, or a named cell, is asked for: a
-// short-lived token of one ServiceAccount on one cell. Settle says what would
+// Package credential issues what a placement, a named cell or a brought target
+// is asked for: a short-lived token of one ServiceAccount in one place. Settle says what would
 // be issued and refuses what can't be; Issue mints it and writes the audit
 // record. The token goes into the answer and nowhere else, sealed where the
 // caller sent a key; and it doesn't leave the hub when the audit trail can't
@@ -17,7 +17,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
-	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/audit"
 	"cellcast.io/cellcast/pkg/capacity"
 	"cellcast.io/cellcast/pkg/mint"
@@ -27,8 +26,21 @@ import (
 	"cellcast.io/cellcast/pkg/revocation"
 )
 
+// Place is where a credential is good: a cell, or a brought target.
+type Place interface {
+	// Name is the cell's, or target:<uid>.
+	Name() string
+	// Env is the value of the row's label env.
+	Env() string
+	// Describe says in an audit record which place it is.
+	Describe(*audit.Record)
+	// Client is what is asked for the token. Its error is a refusal.
+	Client(context.Context) (mint.Cell, error)
+}
+
 // Issuer issues credentials.
 type Issuer struct {
+	// Cells gives the clients of cells.
 	Cells Cells
 	// Capacity knows which credentials a cell's agent can end.
 	Capacity Capacity
@@ -45,9 +57,9 @@ type Capacity interface {
 
 // Issue is what is to be issued.
 type Issue struct {
-	// Cell is the row of the cell; it must not be changed.
-	Cell *registryv1alpha1.Cluster
-	// Policy governs, for this workload.
+	// Place is where.
+	Place Place
+	// Policy governs, for this workload. On a brought target there's neither.
 	Policy   *policy.Policy
 	Workload string
 	// Scope is whose token.
@@ -63,12 +75,12 @@ type Issue struct {
 }
 
 // Settle settles how long the credential shall live. It refuses a life that
-// policy and hub don't allow on the cell, and a revocable credential where
-// nobody on the cell would end it.
+// policy and hub don't allow in the place, and a revocable credential where
+// nobody there would end it.
 func (i *Issuer) Settle(issue Issue) (Issue, *refusal.Refusal) {
 	rules := policy.TTLRules{
-		Cell:    issue.Cell.Name,
-		Env:     issue.Cell.Labels[registryv1alpha1.LabelEnv],
+		Cell:    issue.Place.Name(),
+		Env:     issue.Place.Env(),
 		Policy:  issue.Policy,
 		Ceiling: i.Ceiling,
 	}
@@ -86,7 +98,7 @@ func (i *Issuer) Settle(issue Issue) (Issue, *refusal.Refusal) {
 // endable refuses where the cell's agent is silent, or doesn't end credentials
 // in the namespace.
 func (i *Issuer) endable(issue Issue) *refusal.Refusal {
-	cell, namespace := issue.Cell.Name, issue.Scope.Namespace
+	cell, namespace := issue.Place.Name(), issue.Scope.Namespace
 	known, _ := i.Capacity.Describe(cell, i.Now())
 	switch {
 	case known.Health != cellcastv1alpha1.CapacityFresh:
@@ -103,18 +115,16 @@ func (i *Issuer) endable(issue Issue) *refusal.Refusal {
 // Issue mints what was settled. The error is a refusal that says whose fault it
 // is, or a fault; then nobody has the credential.
 func (i *Issuer) Issue(ctx context.Context, c call.Call, issue Issue) (*cellcastv1alpha1.Credential, error) {
-	ctx, span := tracing.Start(ctx, "mint", attribute.String("cell", issue.Cell.Name))
+	ctx, span := tracing.Start(ctx, "mint", attribute.String("cell", issue.Place.Name()))
 	defer span.End(slow)
 	began := i.Now()
-	record := c.Record(audit.EventMint)
-	record.Workload, record.Policy, record.Cell = issue.Workload, issue.Policy.Name, issue.Cell.Name
-	record.Namespace, record.ServiceAccount = issue.Scope.Namespace, issue.Scope.ServiceAccountName
-	record.TTLSeconds = int64(issue.TTL / time.Second)
-	record.Sealed, record.Revocable = issue.Delivery.recipient != nil, issue.Scope.Revocable
-
-	cell, err := i.Cells.Client(issue.Cell)
+	record := issue.Record(c)
+	end := func(err error) error {
+		return call.Conclude(i.Audit, record, err, began, i.Now(), refusal.MintUnavailable)
+	}
+	cell, err := issue.Place.Client(ctx)
 	if err != nil {
-		return nil, i.end(&record, err, began)
+		return nil, end(err)
 	}
 	issue.Delivery = issue.Delivery.drawn()
 	ask := issue.ask(c)
@@ -123,13 +133,13 @@ func (i *Issuer) Issue(ctx context.Context, c call.Call, issue Issue) (*cellcast
 	}
 	minted, err := mint.Mint(ctx, began, cell, ask)
 	if err != nil {
-		return nil, i.end(&record, err, began)
+		return nil, end(err)
 	}
 	record.ExpiresAt, record.TokenSHA256, record.JTI = minted.Expiration, minted.SHA256, minted.JTI
 	record.RevokesAt = minted.RevokesAt
 	answer := issue.answer(minted)
 	err = issue.Delivery.deliver(ctx, minted.Token.Reveal(), answer)
-	if err := i.end(&record, err, began); err != nil {
+	if err := end(err); err != nil {
 		mint.Discard(ctx, cell, ask)
 		return nil, err
 	}
@@ -139,17 +149,21 @@ func (i *Issuer) Issue(ctx context.Context, c call.Call, issue Issue) (*cellcast
 // slow is from when on a span is in the log too.
 const slow = 5 * time.Second
 
-// end writes the record. It returns the error that the record speaks of, or
-// the refusal that comes of a trail that can't be written.
-func (i *Issuer) end(record *audit.Record, err error, began time.Time) error {
-	call.End(record, err, began, i.Now())
-	if lost := i.Audit.Write(*record); lost != nil && err == nil {
-		return call.Unaudited(refusal.MintUnavailable, lost)
+// Record is the record of the mint, as far as it can be told beforehand.
+func (issue Issue) Record(c call.Call) audit.Record {
+	record := c.Record(audit.EventMint)
+	issue.Place.Describe(&record)
+	if issue.Policy != nil {
+		record.Policy = issue.Policy.Name
 	}
-	return err
+	record.Workload = issue.Workload
+	record.Namespace, record.ServiceAccount = issue.Scope.Namespace, issue.Scope.ServiceAccountName
+	record.TTLSeconds = int64(issue.TTL / time.Second)
+	record.Sealed, record.Revocable = issue.Delivery.recipient != nil, issue.Scope.Revocable
+	return record
 }
 
-// ask is what the cell is asked for.
+// ask is what the place is asked for.
 func (issue Issue) ask(c call.Call) mint.Ask {
 	ask := mint.Ask{
 		Scope: mint.Scope{

@@ -85,13 +85,13 @@ func newFixture(t *testing.T, revocable bool, agent agents) *fixture {
 	if refused != nil {
 		t.Fatal(refused)
 	}
+	cells := Cells(func(row *registryv1alpha1.Cluster) (mint.Cell, error) { return clients.For(row) })
 	return &fixture{
 		Issuer: &Issuer{
-			Cells:    func(row *registryv1alpha1.Cluster) (mint.Cell, error) { return clients.For(row) },
-			Capacity: agent, Ceiling: time.Hour, Audit: written, Now: time.Now,
+			Cells: cells, Capacity: agent, Ceiling: time.Hour, Audit: written, Now: time.Now,
 		},
 		cell: api, trail: written,
-		issue: Issue{Cell: api.Cluster(), Policy: p, Workload: "payments/api", Scope: scope},
+		issue: Issue{Place: cells.At(api.Cluster()), Policy: p, Workload: "payments/api", Scope: scope},
 		call:  call.Call{ID: "r-1", Caller: caller.Identity{Class: caller.ClassHubUser, Caller: dana}},
 	}
 }

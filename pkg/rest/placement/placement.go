@@ -173,7 +173,7 @@ func (s *Storage) decide(ctx context.Context, c call.Call, spec cellcastv1alpha1
 		if refused != nil {
 			return decision{}, refused
 		}
-		issue.Cell = chosen.Cell
+		issue.Place = s.Issuer.Cells.At(chosen.Cell)
 		settled, refused := s.Issuer.Settle(issue)
 		if refused == nil {
 			return decision{chosen, settled}, nil

@@ -11,6 +11,15 @@ func (clusterScoped) NamespaceScoped() bool { return false }
 // Destroy releases nothing: a question is stored nowhere.
 func (clusterScoped) Destroy() {}
 
+// namespaceScoped belongs to a namespace of the hub.
+type namespaceScoped struct{}
+
+// NamespaceScoped is true.
+func (namespaceScoped) NamespaceScoped() bool { return true }
+
+// Destroy releases nothing: a question is stored nowhere.
+func (namespaceScoped) Destroy() {}
+
 // Placement is the resource placements.
 type Placement struct{ clusterScoped }
 
@@ -22,3 +31,15 @@ type Cell struct{ clusterScoped }
 
 // GetSingularName returns "cell".
 func (Cell) GetSingularName() string { return "cell" }
+
+// ClusterTarget is the resource clustertargets, and each of its subresources.
+type ClusterTarget struct{ namespaceScoped }
+
+// GetSingularName returns "clustertarget".
+func (ClusterTarget) GetSingularName() string { return "clustertarget" }
+
+// LaunchTarget is the resource launchtargets.
+type LaunchTarget struct{ clusterScoped }
+
+// GetSingularName returns "launchtarget".
+func (LaunchTarget) GetSingularName() string { return "launchtarget" }

@@ -75,12 +75,8 @@ func (s *Storage) Create(ctx context.Context, name string, obj runtime.Object, _
 	record.Cell = name
 	record.DryRun = options != nil && dryrun.IsDryRun(options.DryRun)
 	result, err := s.revoke(ctx, c, name, question, &record)
-	call.End(&record, err, c.Started, s.Now())
 	// What is ended stays ended, whether or not the trail took it.
-	if lost := s.Audit.Write(record); lost != nil && err == nil {
-		err = call.Unaudited(refusal.MintUnavailable, lost)
-	}
-	if err != nil {
+	if err = call.Conclude(s.Audit, record, err, c.Started, s.Now(), refusal.MintUnavailable); err != nil {
 		return nil, c.Answer(ctx, err)
 	}
 	return &cellcastv1alpha1.CellRevocation{

@@ -71,68 +71,72 @@ func (s *Storage) Create(ctx context.Context, name string, obj runtime.Object, _
 	record.Cell = name
 	record.DryRun = options != nil && dryrun.IsDryRun(options.DryRun)
 
-	issue, err := s.check(c, name, question, &record)
-	call.End(&record, err, c.Started, s.Now())
-	if lost := s.Audit.Write(record); lost != nil && err == nil {
-		err = call.Unaudited(refusal.PlacementUnavailable, lost)
-	}
-	if err != nil {
+	admitted, err := s.check(c, name, question, &record)
+	if err = call.Conclude(s.Audit, record, err, c.Started, s.Now(), refusal.PlacementUnavailable); err != nil {
 		return nil, c.Answer(ctx, err)
 	}
 	answer := &cellcastv1alpha1.CellToken{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       question.Spec,
-		Status:     cellcastv1alpha1.CellTokenStatus{RequestID: c.ID, Cell: credential.Reference(issue.Cell), Policy: issue.Policy.Name},
+		Status:     cellcastv1alpha1.CellTokenStatus{RequestID: c.ID, Cell: credential.Reference(admitted.cell), Policy: admitted.issue.Policy.Name},
 	}
 	if !record.DryRun {
-		if answer.Status.Credential, err = s.Issuer.Issue(ctx, c, issue); err != nil {
+		if answer.Status.Credential, err = s.Issuer.Issue(ctx, c, admitted.issue); err != nil {
 			return nil, c.Answer(ctx, err)
 		}
 	}
 	return answer, nil
 }
 
+// admission is the cell that was named, and what is to be issued for it.
+type admission struct {
+	cell  *registryv1alpha1.Cluster
+	issue credential.Issue
+}
+
 // check runs permission and state for the one cell.
-func (s *Storage) check(c call.Call, name string, question *cellcastv1alpha1.CellToken, record *audit.Record) (credential.Issue, error) {
+func (s *Storage) check(c call.Call, name string, question *cellcastv1alpha1.CellToken, record *audit.Record) (admission, error) {
 	spec := question.Spec
 	if question.Name != "" && question.Name != name {
-		return credential.Issue{}, refusal.Invalid("metadata.name", "is %q, and the request was sent for cell %q: name one cell", question.Name, name)
+		return admission{}, refusal.Invalid("metadata.name", "is %q, and the request was sent for cell %q: name one cell", question.Name, name)
 	}
 	if refused := policy.ParseWorkload(spec.Workload); refused != nil {
-		return credential.Issue{}, refused
+		return admission{}, refused
 	}
 	ttl, refused := policy.ParseTTL(spec.TTL)
 	if refused != nil {
-		return credential.Issue{}, refused
+		return admission{}, refused
 	}
 	delivery, refused := credential.ParseDelivery(spec.Recipient, spec.RevocationNonce)
 	if refused != nil {
-		return credential.Issue{}, refused
+		return admission{}, refused
 	}
 	record.Workload = spec.Workload // valid: what was sent for a name may be a secret
 	record.Dark = spec.Dark
 	view := s.View()
 	governing, refused := view.Policies.Govern(c.Caller.Caller, spec.Workload)
 	if refused != nil {
-		return credential.Issue{}, refused
+		return admission{}, refused
 	}
 	p := governing.Policy
 	record.Policy, record.Specificity = p.Name, governing.Specificity
 	if !p.AllowCellSelection {
-		return credential.Issue{}, refusal.New(refusal.CellChoiceNotPermitted,
+		return admission{}, refusal.New(refusal.CellChoiceNotPermitted,
 			"policy %q doesn't let its callers name the cell; create a placement and take the cell that it answers", p.Name)
 	}
 	cell, refused := s.Engine.Admit(name, spec.Dark, view.Permission(p))
 	if refused != nil {
-		return credential.Issue{}, refused
+		return admission{}, refused
 	}
 	scope, refused := p.Scope(c.Caller.Caller, spec.Workload)
 	if refused != nil {
-		return credential.Issue{}, refused
+		return admission{}, refused
 	}
-	issue, refused := s.Issuer.Settle(credential.Issue{Cell: cell, Policy: p, Workload: spec.Workload, Scope: scope, TTL: ttl, Delivery: delivery})
+	issue, refused := s.Issuer.Settle(credential.Issue{
+		Place: s.Issuer.Cells.At(cell), Policy: p, Workload: spec.Workload, Scope: scope, TTL: ttl, Delivery: delivery,
+	})
 	if refused != nil {
-		return credential.Issue{}, refused
+		return admission{}, refused
 	}
-	return issue, nil
+	return admission{cell, issue}, nil
 }

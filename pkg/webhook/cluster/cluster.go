@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -38,7 +39,7 @@ type rules struct {
 }
 
 // Validate implements webhook.Validator.
-func (r rules) Validate(row, old *registry.Cluster) (field.ErrorList, []string, error) {
+func (r rules) Validate(_ context.Context, _ webhook.Request, row, old *registry.Cluster) (field.ErrorList, []string, error) {
 	others, err := r.others(row.Name)
 	if err != nil {
 		return nil, nil, err
@@ -53,7 +54,7 @@ func (r rules) Validate(row, old *registry.Cluster) (field.ErrorList, []string, 
 	report(certificates(row.Spec.CABundle, spec.Child("caBundle")), nil)
 	report(r.audience(row, old, others, spec.Child("trust", "audience")))
 	report(reporter(row.Spec.Reporter, others, spec.Child("reporter")))
-	report(nil, env(row.Labels))
+	report(nil, webhook.EnvWarnings(row.Labels, "the cell"))
 	return errs, warnings, nil
 }
 
@@ -75,20 +76,4 @@ func (r rules) others(name string) ([]*registry.Cluster, error) {
 // invalid is an error that doesn't repeat the value.
 func invalid(path *field.Path, format string, args ...any) *field.Error {
 	return field.Invalid(path, field.OmitValueType{}, fmt.Sprintf(format, args...))
-}
-
-// env warns of a label that doesn't say how long a credential may live.
-func env(rowLabels map[string]string) []string {
-	const counts = "the cell counts as production, whose credentials live 10m by default and 15m at most"
-	value, set := rowLabels[registry.LabelEnv]
-	if !set {
-		return []string{fmt.Sprintf("metadata.labels[%s] is missing: %s", registry.LabelEnv, counts)}
-	}
-	switch value {
-	case "prod", "production", "stage", "staging", "dev", "development":
-		return nil
-	default:
-		return []string{fmt.Sprintf("metadata.labels[%s] is none of prod, production, stage, staging, dev, development: %s",
-			registry.LabelEnv, counts)}
-	}
 }

@@ -4,6 +4,7 @@
 package placementpolicy
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -39,7 +40,7 @@ type rules struct {
 }
 
 // Validate implements webhook.Validator.
-func (r rules) Validate(row, _ *registry.PlacementPolicy) (field.ErrorList, []string, error) {
+func (r rules) Validate(_ context.Context, _ webhook.Request, row, _ *registry.PlacementPolicy) (field.ErrorList, []string, error) {
 	if _, errs := r.compiler.Compile(row); len(errs) > 0 {
 		return errs, nil, nil
 	}

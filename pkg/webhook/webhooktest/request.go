@@ -23,6 +23,7 @@ func Create(t testing.TB, row []byte) admission.Request {
 		UID:       "request-1",
 		Kind:      metav1.GroupVersionKind(gvk),
 		Name:      object.Name,
+		Namespace: object.Namespace,
 		Operation: admissionv1.Create,
 		UserInfo:  authenticationv1.UserInfo{Username: "operator"},
 		Object:    runtime.RawExtension{Raw: row},
@@ -36,6 +37,24 @@ func Update(t testing.TB, old, row []byte) admission.Request {
 	req.Operation = admissionv1.Update
 	req.OldObject = runtime.RawExtension{Raw: old}
 	return req
+}
+
+// As is the request of another user than the operator.
+func As(req admission.Request, user string, groups ...string) admission.Request {
+	req.UserInfo = authenticationv1.UserInfo{Username: user, Groups: groups}
+	return req
+}
+
+// Causes are what a response refuses, as "field: message".
+func Causes(resp admission.Response) []string {
+	if resp.Result == nil || resp.Result.Details == nil {
+		return nil
+	}
+	var causes []string
+	for _, cause := range resp.Result.Details.Causes {
+		causes = append(causes, cause.Field+": "+cause.Message)
+	}
+	return causes
 }
 
 // Answer is a response as the one who sent the row reads it.

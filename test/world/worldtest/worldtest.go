@@ -59,3 +59,18 @@ func folder(t testing.TB) string {
 	})
 	return dir
 }
+
+// RequireNode skips the test, saying why, where no cell can have a node. With
+// CELLCAST_REQUIRE_NODE=1, as CI sets it, the test fails instead.
+func RequireNode(t testing.TB) {
+	t.Helper()
+	Require(t)
+	err := world.HaveNode()
+	switch {
+	case err == nil:
+	case os.Getenv("CELLCAST_REQUIRE_NODE") != "1":
+		t.Skip(err)
+	default:
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,70 @@
+package checklist
+
+import (
+	"fmt"
+	"strings"
+
+	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+)
+
+const (
+	// The words beside the results, for an item that has none yet.
+	running = "running"
+	waiting = "waiting"
+	// column is the width of the results with the space after them.
+	column = 9
+)
+
+// line is an item in one line.
+func line(result, name, message string) string {
+	text := fmt.Sprintf("%-*s%s", column, printable(result), printable(name))
+	if message = printable(message); message != "" {
+		text += ": " + message
+	}
+	return strings.TrimRight(text, " ")
+}
+
+// whole is an item in as many lines as it takes, each with its end: where it's
+// telling, with the parts that are wrong, and with the remedy.
+func whole(c registryv1alpha1.TargetCheck) []string {
+	lines := []string{line(string(c.Result), string(c.Name), c.Message) + "\n"}
+	if !telling(c) {
+		return lines
+	}
+	for _, part := range c.Items {
+		if wrong(part.Result) {
+			lines = append(lines, fmt.Sprintf("%*s%-*s%s\n", column, "", column, printable(string(part.Result)), printable(part.Name)))
+		}
+	}
+	return append(lines, remedy(c.Remedy)...)
+}
+
+// remedy is a command or a manifest, ready to be copied: one line is indented; of
+// several, such as a manifest that the shell reads up to a mark, an indent would
+// become a part.
+func remedy(text string) []string {
+	var kept []string
+	for l := range strings.Lines(text) {
+		kept = append(kept, strings.TrimRight(printable(strings.TrimRight(l, "\r\n")), " "))
+	}
+	switch len(kept) {
+	case 0:
+		return nil
+	case 1:
+		return []string{fmt.Sprintf("%*s%s\n", column, "", kept[0])}
+	}
+	return []string{"\n" + strings.Join(kept, "\n") + "\n\n"}
+}
+
+// printable keeps what came over the network from driving a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r < ' ', r == 0x7f, r >= 0x80 && r < 0xa0:
+			return ' '
+		case r == 0x2028, r == 0x2029, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f:
+			return ' ' // it would end the line, or turn the text around
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+	"cellcast.io/cellcast/pkg/cli/door"
+)
+
+const probeHelp = `Have the hub prove that a brought target can be used, and watch it item by item:
+that its API can be reached and takes the credential, that the credential may do
+what is needed and no more, and that a small pod starts there, proves who it is and
+reaches the hub. The pod is deleted, however the probe ends.
+
+What is wrong is shown with what mends it, ready to be copied: mend it on the
+target, and run this again. Where a probe is under way already, this shows that
+one. It's the hub that probes: interrupting this, or --timeout, only stops looking.
+
+On a terminal the list is drawn in place; elsewhere each item is a line as it ends.
+-o json prints the row of the target (ClusterTarget) when the probe has ended; what
+it found is in .status.
+
+`
+
+const probeExitCodes = `Exit codes:
+  0  the target is Ready
+  1  anything that isn't below
+  2  wrong use: nothing was asked
+  3  Failed or CredentialRejected, which lasts until somebody changes something, or
+     the probe was refused
+  4  Unreachable or CredentialUnavailable, or the probe goes on after --timeout:
+     running this again later can help`
+
+// probeOptions is what the user asks for.
+type probeOptions struct {
+	door      door.Flags
+	timeout   time.Duration
+	namespace string
+	format    answerFormat
+}
+
+func (e Env) probeCommand(program string) *cobra.Command {
+	o := &probeOptions{format: answerFormat{format: formatTable, also: []format{formatJSON, formatYAML}}}
+	cmd := &cobra.Command{
+		Use:   "probe NAME",
+		Short: "Have a brought target proven, and see what is missing",
+		Long:  probeHelp + probeExitCodes,
+		Example: fmt.Sprintf(`  %[1]s probe eu -n payments
+
+  # In a script
+  %[1]s probe eu -n payments -o json | jq -r .status.failing`, program),
+		Args: cobra.ExactArgs(1),
+		RunE: do(func(cmd *cobra.Command, args []string) error {
+			if o.timeout <= 0 {
+				return &usageError{"--timeout must be above zero"}
+			}
+			err := e.inFormat(o.format.format, e.probe(cmd.Context(), o, args[0]))
+			if err == nil {
+				return nil
+			}
+			return e.unavailableInstead(err, cmd.CommandPath())
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.namespace, "namespace", "n", "", rowNamespaceHelp)
+	flags.VarP(&o.format, "output", "o", "how to print the answer")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to watch; the probe goes on without")
+	o.door.AddTo(flags)
+	return cmd
+}
+
+const rowNamespaceHelp = "namespace of the target's row at the hub (default: that of the kubeconfig's context)"
+
+// probe asks for a probe and shows how it goes.
+func (e Env) probe(ctx context.Context, o *probeOptions, name string) error {
+	hub, err := e.openHub(ctx, o.door, o.timeout)
+	if err != nil {
+		return err
+	}
+	if err := hub.hasRows(); err != nil {
+		return err
+	}
+	key, err := hub.targetKey(o.namespace, name)
+	if err != nil {
+		return err
+	}
+	row, err := e.watchProbe(ctx, hub, key, o.timeout, o.format.format)
+	if row != nil && o.format.whole() {
+		if failed := o.format.write(e.Out, row); failed != nil {
+			return failed
+		}
+	}
+	return err
+}
+
+// stateError says that a target can't be used.
+type stateError struct {
+	target  string
+	state   registryv1alpha1.TargetState
+	failing string
+}
+
+func (e *stateError) Error() string {
+	text := fmt.Sprintf("target %s is %s", e.target, e.state)
+	if e.failing != "" {
+		text += ": " + e.failing
+	}
+	return text
+}
+
+// report is what to do about a target in this state.
+func (e *stateError) report() report {
+	r := report{exit: exitRefused, says: e.Error()}
+	switch e.state {
+	case registryv1alpha1.TargetFailed:
+		r.next = "Mend on the target what the list says, and probe again."
+	case registryv1alpha1.TargetCredentialRejected:
+		r.next = "The target's API refuses the token: run cellcast target register again with a kubeconfig that works, which changes the credential alone."
+	case registryv1alpha1.TargetUnreachable:
+		r.exit, r.next = exitUnavailable, "The hub tries again by itself. If it lasts, see whether the hub may reach that address: its operator can tell from the hub's log."
+	case registryv1alpha1.TargetCredentialUnavailable:
+		r.exit, r.next = exitUnavailable, "The hub tries again by itself. See whether the Secret (or Vault's) is there, and the Role by which the hub reads it: cellcast target register makes both."
+	default: // Ready isn't an error, and Probing isn't an end
+		r.exit, r.next = exitUnavailable, "Probe again."
+	}
+	return r
+}

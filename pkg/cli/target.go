@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+const targetHelp = `A brought target is a namespace of your own, on a cluster that the fleet doesn't
+manage. You register it with a kubeconfig, the hub proves item by item that it can
+be used, and from then on you get short-lived tokens for it and can launch onto it.
+
+`
+
+const targetExitCodes = `Exit codes:
+  0  done
+  1  anything that isn't below, such as a file that can't be written
+  2  wrong use, or a kubeconfig that can't be registered as it is
+  3  refused, and asking again won't change that: a permission or the target has to
+     change
+  4  not now: hub or target can't be reached, or the target isn't Ready
+  5  the target is Ready and issued no token`
+
+func (e Env) targetCommand(program string) *cobra.Command {
+	target := &cobra.Command{
+		Use:   "target",
+		Short: "Register a namespace of your own, and get tokens for it",
+		Long:  targetHelp + "Next: " + program + " target register --help",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	target.AddCommand(e.targetRegisterCommand(program), e.targetUnregisterCommand(program), e.targetTokenCommand(program))
+	return target
+}
+
+// probeHint is the command that proves a target.
+func probeHint(namespace, name, kubeconfig, context string) string {
+	text := fmt.Sprintf("kubectl cellcast probe %s -n %s", name, namespace)
+	if kubeconfig != "" {
+		text += " --kubeconfig " + kubeconfig
+	}
+	if context != "" {
+		text += " --context " + context
+	}
+	return text
+}

@@ -1,0 +1,109 @@
+package targets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+	"cellcast.io/cellcast/pkg/probe/contract"
+	"cellcast.io/cellcast/test/world"
+)
+
+// types runs a command as whoever reads a message does: in a shell, with kubectl
+// and the kubeconfig of an administrator of the brought cluster, or of the owner
+// at the hub.
+func (b *brought) types(user world.User, command string) {
+	b.t.Helper()
+	if hub.Kubectl == "" {
+		b.t.Skip("there is no kubectl: run make kube")
+	}
+	dir := b.t.TempDir()
+	for name, content := range map[string][]byte{
+		"kubeconfig": kubeconfigOf(b.t, user), "config.json": []byte(`{"auths":{}}`), "FILE": b.kubeconfig(b.token),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(b.t.Context(), "sh", "-c", command)
+	cmd.Dir = dir
+	cmd.Env = []string{"KUBECONFIG=" + filepath.Join(dir, "kubeconfig"), "HOME=" + dir, "PATH=" + filepath.Dir(hub.Kubectl) + ":" + os.Getenv("PATH")}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.t.Fatalf("%s\n%v\n%s", command, err, out)
+	}
+}
+
+// kubeconfigOf is a kubeconfig of the user's, of its own: the world's is written
+// anew by each test that asks for the user.
+func kubeconfigOf(t *testing.T, user world.User) []byte {
+	t.Helper()
+	from, config := user.Config(), clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: from.Host, CertificateAuthorityData: from.CAData}
+	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: from.CertData, ClientKeyData: from.KeyData}
+	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	config.CurrentContext = "x"
+	return must(clientcmd.Write(*config))(t)
+}
+
+// applies runs the remedy of a check on the brought cluster.
+func applies(b *brought, c registryv1alpha1.TargetCheck) {
+	b.t.Helper()
+	if c.Remedy == "" {
+		b.t.Fatalf("%s has no remedy: %s", c.Name, c.Message)
+	}
+	b.types(acme().Admin, c.Remedy)
+}
+
+// denies takes one verb from the Role that holds what the hub needs.
+func (b *brought) denies(verb, resource string) {
+	b.t.Helper()
+	role := contract.Needed.Role(registryv1alpha1.ClusterTargetSpec{Namespace: b.name}, contract.Account(b.name, account))
+	for i, rule := range role.Rules {
+		if rule.Resources[0] == resource {
+			role.Rules[i].Verbs = slices.DeleteFunc(slices.Clone(rule.Verbs), func(v string) bool { return v == verb })
+		}
+	}
+	role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Verbs) == 0 })
+	must(b.target.RbacV1().Roles(b.name).Update(b.t.Context(), role, metav1.UpdateOptions{}))(b.t)
+	b.untilMay(false, verb, resource)
+}
+
+// untilMay waits until the brought cluster lets the hub's account do something, or
+// doesn't any more: it takes up a Role a moment after that is written.
+func (b *brought) untilMay(want bool, verb, resource string) {
+	b.t.Helper()
+	question := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               "system:serviceaccount:" + b.name + ":" + account,
+		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + b.name, "system:authenticated"},
+		ResourceAttributes: attributesOf(b.name, verb, resource),
+	}}
+	eventually(b.t, fmt.Sprintf("the account may %s %s: %t", verb, resource, want), func(ctx context.Context) error {
+		answer, err := b.target.AuthorizationV1().SubjectAccessReviews().Create(ctx, question.DeepCopy(), metav1.CreateOptions{})
+		if err == nil && answer.Status.Allowed != want {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+}
+
+// attributesOf reads a resource as messages name it: pods/log, localqueues.kueue.x-k8s.io
+// and, after a space, the one object.
+func attributesOf(namespace, verb, resource string) *authorizationv1.ResourceAttributes {
+	resource, name, _ := strings.Cut(resource, " ")
+	resource, group, _ := strings.Cut(resource, ".")
+	resource, subresource, _ := strings.Cut(resource, "/")
+	return &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group, Resource: resource, Subresource: subresource, Name: name}
+}
