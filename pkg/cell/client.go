@@ -22,6 +22,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
@@ -50,26 +51,23 @@ func (c *Client) Name() string { return c.name }
 // CreateToken asks the cell for a token of one of its ServiceAccounts
 // (TokenRequest). What comes back is the cell's word and isn't checked.
 func (c *Client) CreateToken(ctx context.Context, namespace, serviceAccount string, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
-	answer := &authenticationv1.TokenRequest{}
-	err := c.call(ctx, func(ctx context.Context) error {
-		return c.api.Post().AbsPath("/api/v1").Namespace(namespace).
-			Resource("serviceaccounts").Name(serviceAccount).SubResource("token").
-			Body(request).MaxRetries(0).Do(ctx).Into(answer)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return answer, nil
+	asked := *request
+	asked.TypeMeta = metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"}
+	return create(ctx, c, c.api.Post().AbsPath("/api/v1").Namespace(namespace).
+		Resource("serviceaccounts").Name(serviceAccount).SubResource("token"), &asked)
 }
 
 // CreateSecret makes a Secret on the cell and returns it as the cell has it.
 func (c *Client) CreateSecret(ctx context.Context, secret *corev1.Secret) (*corev1.Secret, error) {
-	made := &corev1.Secret{}
-	err := c.call(ctx, func(ctx context.Context) error {
-		return c.api.Post().AbsPath("/api/v1").Namespace(secret.Namespace).Resource("secrets").
-			Body(secret).MaxRetries(0).Do(ctx).Into(made)
-	})
-	if err != nil {
+	asked := *secret
+	asked.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}
+	return create(ctx, c, c.api.Post().AbsPath("/api/v1").Namespace(secret.Namespace).Resource("secrets"), &asked)
+}
+
+// create sends an object, and returns it as the cell answers it.
+func create[T any](ctx context.Context, c *Client, request *rest.Request, object *T) (*T, error) {
+	made := new(T)
+	if err := c.call(ctx, func(ctx context.Context) error { return exchange(ctx, request, object, made, maxObject) }); err != nil {
 		return nil, err
 	}
 	return made, nil
@@ -77,39 +75,36 @@ func (c *Client) CreateSecret(ctx context.Context, secret *corev1.Secret) (*core
 
 // DeleteSecret deletes a Secret of the cell.
 func (c *Client) DeleteSecret(ctx context.Context, namespace, name string) error {
-	return c.call(ctx, func(ctx context.Context) error {
-		return c.api.Delete().AbsPath("/api/v1").Namespace(namespace).Resource("secrets").Name(name).
-			MaxRetries(0).Do(ctx).Error()
-	})
+	request := c.api.Delete().AbsPath("/api/v1").Namespace(namespace).Resource("secrets").Name(name)
+	return c.call(ctx, func(ctx context.Context) error { return exchange(ctx, request, nil, nil, 0) })
 }
 
 // JWKS returns the key set that the cell signs its ServiceAccounts' tokens
 // with, as the cell sent it: unparsed, and at most MaxAnswer bytes.
-func (c *Client) JWKS(ctx context.Context) (keys []byte, err error) {
-	err = c.call(ctx, func(ctx context.Context) error {
-		result := c.api.Get().AbsPath("/openid/v1/jwks").
-			SetHeader("Accept", "application/jwk-set+json, application/json").
-			MaxRetries(0).Do(ctx)
-		if err := result.Error(); err != nil {
-			return err
-		}
-		keys, err = result.Raw()
+func (c *Client) JWKS(ctx context.Context) ([]byte, error) {
+	return c.read(ctx, "/openid/v1/jwks", "application/jwk-set+json, application/json")
+}
+
+func (c *Client) read(ctx context.Context, path, accept string) (text []byte, err error) {
+	request := c.api.Get().AbsPath(path).SetHeader("Accept", accept)
+	if err := c.call(ctx, func(ctx context.Context) error {
+		text, err = document(ctx, request, path)
 		return err
-	})
-	if err != nil {
+	}); err != nil {
 		return nil, err
 	}
-	return keys, nil
+	return text, nil
 }
 
 // WhoAmI returns who the hub is at the cell (SelfSubjectReview). An answer
 // proves that the cell trusts the hub.
 func (c *Client) WhoAmI(ctx context.Context) (authenticationv1.UserInfo, error) {
-	review := &authenticationv1.SelfSubjectReview{}
+	review := authenticationv1.SelfSubjectReview{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"}}
+	request := c.api.Post().AbsPath("/apis/authentication.k8s.io/v1/selfsubjectreviews")
+	var answer authenticationv1.SelfSubjectReview
 	err := c.call(ctx, func(ctx context.Context) error {
-		err := c.api.Post().AbsPath("/apis/authentication.k8s.io/v1/selfsubjectreviews").
-			Body(&authenticationv1.SelfSubjectReview{}).MaxRetries(0).Do(ctx).Into(review)
-		if err == nil && review.Status.UserInfo.Username == "" {
+		err := exchange(ctx, request, review, &answer, maxObject)
+		if err == nil && answer.Status.UserInfo.Username == "" {
 			return errors.New("the answer names no user")
 		}
 		return err
@@ -117,7 +112,7 @@ func (c *Client) WhoAmI(ctx context.Context) (authenticationv1.UserInfo, error) 
 	if err != nil {
 		return authenticationv1.UserInfo{}, err
 	}
-	return review.Status.UserInfo, nil
+	return answer.Status.UserInfo, nil
 }
 
 // errNoAnswer marks the end of a call that ran out of the client's own time,

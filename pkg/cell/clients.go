@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -237,7 +236,7 @@ func (c *Clients) build(p place) (*Client, error) {
 		Host:           endpoint.String(),
 		QPS:            -1, // priority and fairness at the cell is what bounds us
 		WarningHandler: rest.NoWarnings{},
-		ContentConfig:  rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
+		ContentConfig:  rest.ContentConfig{NegotiatedSerializer: newStatusAlone()},
 	}, hub)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -99,7 +100,31 @@ func (i *identity) send(request *http.Request, body io.ReadCloser, token secret.
 		return nil, err
 	}
 	response.Body = http.MaxBytesReader(nil, response.Body, MaxAnswer)
+	if response.StatusCode < http.StatusBadRequest {
+		return response, nil
+	}
+	if err := withoutToken(response, token); err != nil {
+		return nil, err
+	}
 	return response, nil
+}
+
+// maxRefusal is the most bytes of an answer that says no which are read. They may
+// come to stand in a log.
+const maxRefusal = 16 << 10
+
+// withoutToken cuts such an answer, and takes out of it the token that it may
+// repeat, as what stands before an API server to debug it does.
+func withoutToken(response *http.Response, token secret.Value) error {
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+	_ = response.Body.Close()
+	if err != nil {
+		return fmt.Errorf("read why the cell answers %d: %w", response.StatusCode, err)
+	}
+	text = bytes.ReplaceAll(text, []byte(token.Reveal()), []byte("[redacted]"))
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	response.Header.Del("Content-Length")
+	return nil
 }
 
 // again returns the body to send a request once more, if that can be done.

@@ -110,6 +110,8 @@ func TestApplyBoundsFirstAndTheRowLast(t *testing.T) {
 		"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/cellcast-revocable-secrets",
 		"/api/v1/namespaces/payments-ci/resourcequotas/cellcast-revocable-secrets",
 		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/cellcast-hub-issuer-discovery",
+		"/apis/rbac.authorization.k8s.io/v1/clusterroles/cellcast-hub-pod-identity",
+		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/cellcast-hub-pod-identity",
 		"/apis/rbac.authorization.k8s.io/v1/namespaces/payments/roles/cellcast-hub-mint",
 		"/apis/rbac.authorization.k8s.io/v1/namespaces/payments/rolebindings/cellcast-hub-mint",
 		"/api/v1/namespaces/cellcast-system",

@@ -85,6 +85,15 @@ func cellName(cell string) string { return "cell.cellcast.io/" + cell }
 // age is a span of time in kubectl's words.
 func age(d time.Duration) string { return duration.HumanDuration(d) }
 
+// pasted is the text as one word of a shell's.
+func pasted(s string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./"
+	if s != "" && strings.Trim(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 // printable keeps what came over the network from driving a terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {

@@ -40,7 +40,7 @@ func (e Env) createCredential(ctx context.Context, o *targetRegisterOptions, t b
 	for _, object := range t.Optional() {
 		err := e.ensure(ctx, site, object)
 		if apierrors.IsForbidden(err) {
-			e.say("Note: %s isn't created, for you may not do that: %v. The target can be used without; the probe says for what.", named(object), err)
+			e.say("Note: %s isn't created, for you may not do that: %s. The target can be used without; the probe says for what.", named(object), printable(err.Error()))
 			continue
 		}
 		if err != nil {

@@ -116,7 +116,7 @@ func (e Env) registerAt(ctx context.Context, o *targetRegisterOptions, hub *brin
 			return errors.Join(err, failed)
 		}
 		e.say("Wrote %s, readable by you alone. Put it into Vault, where MOUNT is the KV engine of the hub, and remove it:", o.writeKubeconfig)
-		e.say("  vault kv put -mount=MOUNT %s %s=@%s && rm %[3]s", o.vaultPath, registryv1alpha1.SecretKeyKubeconfig, o.writeKubeconfig)
+		e.say("  vault kv put -mount=MOUNT %s %s=@%s && rm %[3]s", pasted(o.vaultPath), registryv1alpha1.SecretKeyKubeconfig, pasted(o.writeKubeconfig))
 	}
 	if err != nil {
 		return err

@@ -181,7 +181,7 @@ func leftovers(ctx context.Context, hub *bring.Site, t bring.Target) (remains, e
 func (r remains) advice() string {
 	var out strings.Builder
 	if r.vault != "" {
-		fmt.Fprintf(&out, "The kubeconfig remains in Vault:\n  vault kv metadata delete -mount=MOUNT %s\n", printable(r.vault))
+		fmt.Fprintf(&out, "The kubeconfig remains in Vault:\n  vault kv metadata delete -mount=MOUNT %s\n", pasted(printable(r.vault)))
 	}
 	namespace, account, _ := strings.Cut(r.account, "/")
 	// An annotation can hold anything, and this is to be pasted to a shell.
@@ -190,7 +190,7 @@ func (r remains) advice() string {
 		return out.String()
 	}
 	t := bring.Target{Account: account, Spec: registryv1alpha1.ClusterTargetSpec{Namespace: namespace}}
-	fmt.Fprintf(&out, `On the target remain, in namespace %[1]s, ServiceAccount %[2]s with a token that still works, and its Roles.
+	fmt.Fprintf(&out, `On the target remain, in namespace %[1]s, unless you deleted it, ServiceAccount %[2]s with a token that works, and its Roles.
 With your own kubeconfig of the target:
   kubectl delete -n %[1]s serviceaccount %[2]s
   kubectl delete -n %[1]s --ignore-not-found role,rolebinding %[3]s

@@ -11,7 +11,7 @@ func TestUnregisterTakesAwayWhatRegisterMadeAndSaysWhatRemains(t *testing.T) {
 	o.register(o.kubeconfig(staticUser), "--create-credential")
 	o.hub.changed()
 	got := o.ask("target", "unregister", "eu")
-	diff(t, "the answer", answerOf{0, partNames(`On the target remain, in namespace shop, ServiceAccount cellcast-eu with a token that still works, and its Roles.
+	diff(t, "the answer", answerOf{0, partNames(`On the target remain, in namespace shop, unless you deleted it, ServiceAccount cellcast-eu with a token that works, and its Roles.
 With your own kubeconfig of the target:
   kubectl delete -n shop serviceaccount cellcast-eu
 `), `Deleted ClusterTarget eu in namespace payments at the hub.

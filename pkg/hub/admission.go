@@ -46,7 +46,7 @@ func (s *Server) installAdmission(ctx context.Context, compiler *policy.Compiler
 		targetwebhook.Path: targetwebhook.NewHandler(clusterLister{s.registry},
 			webhook.NewAccess(s.config.HubClient.AuthorizationV1().SubjectAccessReviews()), custody.PathAllowed, auditor{s}),
 		targetwebhook.OwnerPath: targetwebhook.NewOwnerHandler(),
-		kubeconfigwebhook.Path:  kubeconfigwebhook.NewHandler(s.targets.permitted, auditor{s}),
+		kubeconfigwebhook.Path:  kubeconfigwebhook.NewHandler(s.targets.announced, auditor{s}),
 	}
 	for path, handler := range handlers {
 		s.generic.Handler.NonGoRestfulMux.Handle(path,

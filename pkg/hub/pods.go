@@ -78,10 +78,13 @@ func (c canaries) Pod(ctx context.Context, name string) (ingest.Expected, bool) 
 
 // Receive writes into the row that the canary's post has come, unless the run is
 // over: the leader, on whichever replica, waits for it.
-func (c canaries) Receive(ctx context.Context, post ingest.Post) error {
+func (c canaries) Receive(ctx context.Context, post ingest.Post) (news bool, err error) {
 	row, ok := c.targets.rows.by(ctx, targetByCanary, post.Pod.Name)
 	if !ok {
-		return fmt.Errorf("the run of canary %s is over", post.Pod.Name)
+		return false, fmt.Errorf("the run of canary %s is over", post.Pod.Name)
+	}
+	if row.Status.Run.Canary.ReceivedAt != nil {
+		return false, nil
 	}
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/status/run/id", "value": post.Run},
@@ -89,13 +92,13 @@ func (c canaries) Receive(ctx context.Context, post ingest.Post) error {
 		{"op": "add", "path": "/status/run/canary/receivedAt", "value": metav1.NewTime(post.At).Rfc3339Copy()},
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	stub := &registryv1alpha1.ClusterTarget{ObjectMeta: metav1.ObjectMeta{Namespace: row.Namespace, Name: row.Name}}
 	if err := c.status.Patch(ctx, stub, client.RawPatch(types.JSONPatchType, patch)); err != nil {
-		return fmt.Errorf("write the receipt of canary %s into ClusterTarget %s/%s: %w", post.Pod.Name, row.Namespace, row.Name, err)
+		return false, fmt.Errorf("write the receipt of canary %s into ClusterTarget %s/%s: %w", post.Pod.Name, row.Namespace, row.Name, err)
 	}
-	return nil
+	return true, nil
 }
 
 // cellReviewer finds the cell by its UID when it's asked: a row that was made anew

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+	targetcontroller "cellcast.io/cellcast/pkg/controller/clustertarget"
 )
 
 // The fields that rows of targets are found by, in memory.
@@ -84,7 +86,20 @@ func (r targetRows) index(ctx context.Context, indexer client.FieldIndexer) erro
 	return nil
 }
 
-// farewells lets go of each target whose row goes, on every replica.
+// takenAway reports whether the hub has no business with the credential any more:
+// the row is going and the leader has let go of the target, or the owner has taken
+// the credential away, or the target doesn't believe it.
+func takenAway(row *registryv1alpha1.ClusterTarget) bool {
+	switch row.Status.State {
+	case registryv1alpha1.TargetCredentialUnavailable, registryv1alpha1.TargetCredentialRejected:
+		return true
+	default:
+		return row.DeletionTimestamp != nil && !slices.Contains(row.Finalizers, targetcontroller.Finalizer)
+	}
+}
+
+// farewells lets go of each target whose row goes, or whose credential was taken
+// away, on every replica.
 type farewells struct {
 	rows   cache.Cache
 	forget func(types.UID)
@@ -110,10 +125,10 @@ func (f farewells) Start(ctx context.Context) error {
 				f.forget(row.UID)
 			}
 		},
-		UpdateFunc: func(before, after any) { // deleted and made anew, seen as one change
+		UpdateFunc: func(before, after any) {
 			old, was := before.(*registryv1alpha1.ClusterTarget)
 			now, is := after.(*registryv1alpha1.ClusterTarget)
-			if was && is && old.UID != now.UID {
+			if was && is && (old.UID != now.UID || takenAway(now) && !takenAway(old)) {
 				f.forget(old.UID)
 			}
 		},

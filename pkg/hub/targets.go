@@ -29,10 +29,13 @@ import (
 // the row goes.
 type targets struct {
 	rows      targetRows
-	custody   *custody.Custody // nil without a folder for tokens
-	clients   *cell.Clients
-	identity  *podidentity.Validators
-	permitted address.Policy
+	custody  *custody.Custody // nil without a folder for tokens
+	clients  *cell.Clients
+	identity *podidentity.Validators
+	// announced is where every hub with these flags would let a target be. Which
+	// ranges its operator denies beside them is nobody's to find out by trying: a
+	// target there can't be reached, and that's all.
+	announced address.Policy
 
 	mu        sync.Mutex
 	connected map[types.UID]connected
@@ -63,7 +66,11 @@ func (s *Server) newTargets(tokens *cell.Tokens) (*targets, error) {
 	if err != nil {
 		return nil, fmt.Errorf("addresses of targets: %w", err)
 	}
-	t := &targets{rows: targetRows{s.manager.GetCache()}, permitted: permitted, connected: map[types.UID]connected{}}
+	announced, err := address.New(address.Options{Allow: settings.Addresses.Allow, Ports: settings.Addresses.Ports})
+	if err != nil {
+		return nil, fmt.Errorf("addresses of targets: %w", err)
+	}
+	t := &targets{rows: targetRows{s.manager.GetCache()}, announced: announced, connected: map[types.UID]connected{}}
 	if settings.TokenDir != "" {
 		source, err := newVault(settings.Vault, tokens)
 		if err != nil {
@@ -71,7 +78,7 @@ func (s *Server) newTargets(tokens *cell.Tokens) (*targets, error) {
 		}
 		if t.custody, err = custody.New(custody.Options{
 			Dir: settings.TokenDir, Anywhere: settings.TokenDirAnywhere,
-			Secrets: custody.SecretsOf(s.config.HubClient), Vault: source, Permitted: permitted, Audit: s.audit,
+			Secrets: custody.SecretsOf(s.config.HubClient), Vault: source, Permitted: announced, Audit: s.audit,
 			Hub: types.NamespacedName{Namespace: s.config.Namespace, Name: s.config.ServiceAccount}, Clock: s.clock,
 		}); err != nil {
 			return nil, fmt.Errorf("--token-dir: %w", err)

@@ -23,9 +23,12 @@ func (h *Handler) hand(ctx context.Context, p *post, body []byte) error {
 	record := h.record(p, audit.EventArtifact)
 	record.RequestID = string(uuid.NewUUID())
 	record.Outcome = audit.OutcomeAllowed
-	err := h.receiver.Receive(ctx, Post{Pod: p.pod(), Expected: p.expected, Kind: p.kind, Body: body, At: h.clock.Now()})
-	if err != nil {
+	news, err := h.receiver.Receive(ctx, Post{Pod: p.pod(), Expected: p.expected, Kind: p.kind, Body: body, At: h.clock.Now()})
+	switch {
+	case err != nil:
 		record.Outcome = audit.OutcomeFailed
+	case !news:
+		return nil
 	}
 	record.Time, record.DurationMS = h.clock.Now(), h.took(p)
 	if lost := h.audit.Write(record); err == nil {

@@ -199,6 +199,8 @@ type records struct {
 
 	delay         time.Duration
 	receive, lost error // of Receive and Write
+	// old says that what is posted was taken before.
+	old bool
 }
 
 func (r *records) Pod(_ context.Context, name string) (Expected, bool) {
@@ -214,18 +216,18 @@ func (r *records) expect(name string, expected Expected) {
 	r.pods[name] = expected
 }
 
-func (r *records) Receive(ctx context.Context, post Post) error {
+func (r *records) Receive(ctx context.Context, post Post) (news bool, err error) {
 	select {
 	case <-time.After(r.delay):
 	case <-ctx.Done():
-		return ctx.Err()
+		return false, ctx.Err()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.receive == nil {
 		r.posts = append(r.posts, post)
 	}
-	return r.receive
+	return !r.old, r.receive
 }
 
 func (r *records) Write(record audit.Record) error {

@@ -75,8 +75,9 @@ type Validators interface {
 // Receiver is who the artifacts are for.
 type Receiver interface {
 	// Receive takes the artifact. It may be given one again that it has taken: the
-	// pod posts until it reads a 204. An error is a fault of the hub's.
-	Receive(ctx context.Context, post Post) error
+	// pod posts until it reads a 204, and whoever runs it may post for ever. Then it
+	// isn't news, and costs nothing. An error is a fault of the hub's.
+	Receive(ctx context.Context, post Post) (news bool, err error)
 }
 
 // DefaultPerTarget is a rate of checks that a target's API hardly notices.

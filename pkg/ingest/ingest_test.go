@@ -192,6 +192,16 @@ func TestWhatThePodHandsInAndWhatIsRecorded(t *testing.T) {
 	}
 }
 
+// Whoever runs a target can post as its pod for ever.
+func TestWhatWasTakenBeforeIsAnsweredAndNotRecorded(t *testing.T) {
+	s := newScene(t, Rates{})
+	s.records.old = true
+	w := s.post("work-1", s.broughtKey.token(t, claimsFor("work-1", podUID)), someone)
+	if w.Code != http.StatusNoContent || len(s.records.trail) != 0 {
+		t.Errorf("got %d and %d records", w.Code, len(s.records.trail))
+	}
+}
+
 // A reason that nobody has thought of is a rejection.
 func TestEachReasonHasItsCode(t *testing.T) {
 	want := map[int][]Reason{

@@ -58,6 +58,9 @@ type Request struct {
 	User string
 }
 
+// Echo stands in the body of a Canned for the request's Authorization header.
+const Echo = "{{authorization}}"
+
 // Canned is an answer that has nothing to do with the question.
 type Canned struct {
 	Code   int

@@ -147,7 +147,9 @@ func (j *journal) compose(status map[string]any) (patch []byte, items bool) {
 	if status == nil {
 		return nil, false
 	}
-	patch, err := json.Marshal(map[string]any{"status": status})
+	// A row that was made anew under the name is another target's: the API server
+	// refuses a patch with another UID.
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": j.row.UID}, "status": status})
 	if err != nil {
 		panic(err) // plain values of our own
 	}

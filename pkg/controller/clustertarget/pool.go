@@ -11,7 +11,7 @@ import (
 
 const (
 	// runsAtOnce bounds the runs, and the looks, that are under way.
-	runsAtOnce = 256
+	runsAtOnce = 1024
 	// runsOfANamespace bounds those of one namespace, so that whoever registers
 	// targets that hang can't have every place.
 	runsOfANamespace = 128

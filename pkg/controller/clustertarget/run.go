@@ -2,6 +2,7 @@ package clustertarget
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -129,10 +130,13 @@ func (r *Reconciler) probe(ctx context.Context, t *target, run *run) *ended {
 	j.clear(context.WithoutCancel(ctx))
 	end.took = r.Clock.Since(started)
 	for _, fault := range end.result.Faults {
-		klog.FromContext(ctx).Info("An item of a probe ended as it did because of this", "target", t.key, "run", end.run.ID, "item", fault.Check, "err", fault.Err)
+		klog.FromContext(ctx).Info("An item of a probe ended as it did because of this", "target", t.key, "run", end.run.ID, "item", fault.Check, "err", cut(fault.Err))
 	}
 	return end
 }
+
+// cut bounds what the log keeps of a fault, which may be the target's own text.
+func cut(err error) string { return fmt.Sprintf("%.1024s", err.Error()) }
 
 // timedOut is the result of a run that took too long: how far it came is told,
 // and nothing else.

@@ -148,6 +148,10 @@ func vault(path string) edit {
 	}
 }
 
+func queue(name string) edit {
+	return func(row *registry.ClusterTarget) { row.Spec.Queue = name }
+}
+
 func account(name string) edit {
 	return func(row *registry.ClusterTarget) { row.Spec.ServiceAccountName = name }
 }
@@ -244,16 +248,16 @@ func TestUpdate(t *testing.T) {
 		old, row *registry.ClusterTarget
 		want     []string
 	}{
-		"takes what the owner changes":                                 {"alice", target(), target(account("turns"), env("prod"), touched), nil},
-		"takes what a member of the owning group changes":              {"bob", target(group("payments")), target(group("payments"), account("turns")), nil},
-		"refuses a spec that isn't the sender's":                       {"mallory", target(), target(account("turns")), []string{notYours}},
-		"refuses it from another member where a user owns it":          {"bob", target(), target(account("turns")), []string{notYours}},
+		"takes what the owner changes":                                 {"alice", target(), target(account("turns"), queue("turns"), env("prod"), touched), nil},
+		"takes what a member of the owning group changes":              {"bob", target(group("payments")), target(group("payments"), queue("turns")), nil},
+		"refuses a spec that isn't the sender's":                       {"mallory", target(), target(queue("turns")), []string{notYours}},
+		"refuses it from another member where a user owns it":          {"bob", target(), target(queue("turns")), []string{notYours}},
 		"refuses a credential that isn't for the sender to change":     {"mallory", target(), target(secret("theirs")), []string{notYours}},
 		"takes labels, annotations and finalizers from who may update": {"mallory", target(), target(touched), nil},
 		"refuses env from one who isn't the owner":                     {"mallory", target(), target(env("stage"), touched), []string{notYourEnv}},
 		"refuses to remove env":                                        {"mallory", target(), target(func(row *registry.ClusterTarget) { row.Labels = nil }), []string{notYourEnv}},
 		"takes env from the owner":                                     {"alice", target(), target(env("stage")), nil},
-		"takes a spec from one who assigns owners":                     {"gitops", target(), target(account("turns"), env("stage")), nil},
+		"takes a spec from one who assigns owners":                     {"gitops", target(), target(queue("turns"), env("stage")), nil},
 
 		"takes a target handed to a group of the owner's":     {"alice", target(), target(group("payments")), nil},
 		"takes one taken over from a group that one is in":    {"bob", target(group("payments")), target(user("bob")), nil},
@@ -268,19 +272,20 @@ func TestUpdate(t *testing.T) {
 		"takes labels on a row that names nobody":             {"mallory", target(nobody), target(nobody, touched), nil},
 		"refuses an owner for a row that names nobody":        {"alice", target(nobody), target(), []string{mustCoverBoth}},
 		"takes such an owner from one who assigns them":       {"gitops", target(nobody), target(), nil},
-		"takes what the owner changes of a target by a group": {"alice", target(group("payments")), target(group("payments"), account("turns")), nil},
+		"takes what the owner changes of a target by a group": {"alice", target(group("payments")), target(group("payments"), queue("turns")), nil},
 
-		"takes another Secret that the owner may get":                  {"alice", target(), target(secret("another")), nil},
-		"refuses another Secret that the owner may not get":            {"alice", target(), target(secret("his")), []string{mayNotGet("his")}},
-		"refuses it from one who assigns owners":                       {"gitops", target(), target(secret("another")), []string{mayNotGet("another")}},
-		"doesn't ask again for a Secret that stays":                    {"bob", target(group("payments")), target(group("payments"), account("turns")), nil},
-		"takes a move from a Secret to Vault":                          {"alice", target(), target(vault("users/alice/prod")), nil},
-		"refuses a move to a path of somebody else":                    {"alice", target(), target(vault("users/bob/prod")), []string{notUnder}},
-		"refuses a move to a Secret that the owner may not get":        {"alice", target(vault("users/alice/prod")), target(secret("his")), []string{mayNotGet("his")}},
-		"refuses a path that isn't under the prefix of the new owner":  {"alice", target(vault("users/alice/prod")), target(group("payments"), vault("users/alice/prod")), []string{notUnder}},
-		"takes a path that moves with the owner":                       {"alice", target(vault("users/alice/prod")), target(group("payments"), vault("groups/payments/prod")), nil},
-		"leaves a path alone that was there before the rule":           {"alice", target(vault("elsewhere/x")), target(vault("elsewhere/x"), account("turns")), nil},
-		"takes a change of a target that a later cell has the name of": {"alice", target(named("prod-eu")), target(named("prod-eu"), account("turns")), nil},
+		"takes another Secret that the owner may get":                   {"alice", target(), target(secret("another")), nil},
+		"refuses another Secret that the owner may not get":             {"alice", target(), target(secret("his")), []string{mayNotGet("his")}},
+		"refuses it from one who assigns owners":                        {"gitops", target(), target(secret("another")), []string{mayNotGet("another")}},
+		"refuses another account by a Secret that the sender can't get": {"bob", target(group("payments")), target(group("payments"), account("turns")), []string{mayNotGet("hers")}},
+		"doesn't ask again for a Secret that stays":                     {"bob", target(group("payments")), target(group("payments"), queue("turns")), nil},
+		"takes a move from a Secret to Vault":                           {"alice", target(), target(vault("users/alice/prod")), nil},
+		"refuses a move to a path of somebody else":                     {"alice", target(), target(vault("users/bob/prod")), []string{notUnder}},
+		"refuses a move to a Secret that the owner may not get":         {"alice", target(vault("users/alice/prod")), target(secret("his")), []string{mayNotGet("his")}},
+		"refuses a path that isn't under the prefix of the new owner":   {"alice", target(vault("users/alice/prod")), target(group("payments"), vault("users/alice/prod")), []string{notUnder}},
+		"takes a path that moves with the owner":                        {"alice", target(vault("users/alice/prod")), target(group("payments"), vault("groups/payments/prod")), nil},
+		"leaves a path alone that was there before the rule":            {"alice", target(vault("elsewhere/x")), target(vault("elsewhere/x"), queue("turns")), nil},
+		"takes a change of a target that a later cell has the name of":  {"alice", target(named("prod-eu")), target(named("prod-eu"), queue("turns")), nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			handler := clustertarget.NewHandler(cells{"dev-eu", "prod-eu"}, held, vaultPath, nil)

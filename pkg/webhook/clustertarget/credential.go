@@ -12,18 +12,21 @@ import (
 )
 
 // credential keeps the hub from reading for somebody what they can't read
-// themselves: a Secret that they may not get, a path in Vault that isn't under
-// the owner's prefix. It looks where the reference is new, and at the path again
-// where the owner is.
+// themselves, or act by it where they couldn't: a Secret that they may not get, a
+// path in Vault that isn't under the owner's prefix. It looks where the reference
+// is new, at the right to the Secret also where the row comes to say another
+// namespace or ServiceAccount, and at the path where it does another owner.
 func (r rules) credential(ctx context.Context, c change) (field.ErrorList, error) {
 	path, ref := field.NewPath("spec", "credentialRef"), c.row.Spec.CredentialRef
 	isNew := c.old == nil || !equality.Semantic.DeepEqual(c.old.Spec.CredentialRef, ref)
 	isHanded := c.old != nil && c.old.Spec.Owner != c.row.Spec.Owner
+	isAimed := c.old != nil &&
+		(c.old.Spec.Namespace != c.row.Spec.Namespace || c.old.Spec.ServiceAccountName != c.row.Spec.ServiceAccountName)
 	var errs field.ErrorList
 	if isNew && ref.SecretRef == nil && ref.VaultRef == nil {
 		errs = append(errs, field.Required(path, "name a secretRef or a vaultRef"))
 	}
-	if ref.SecretRef != nil && isNew {
+	if ref.SecretRef != nil && (isNew || isAimed) {
 		wrong, err := r.secret(ctx, c, ref.SecretRef.Name, path.Child("secretRef"))
 		if err != nil {
 			return nil, err
