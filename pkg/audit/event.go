@@ -22,7 +22,7 @@ const (
 	EventAdmissionRefused Event = "admission_refused"
 	// EventCredentialRead is a read of a brought target's credential where its
 	// owner keeps it. The hub reads it for itself: there is no acting principal.
-	EventCredentialRead Event = "credential_read"
+	EventCredentialRead Event = "credential_read" //nolint:gosec // an event, not a credential
 	// EventProbeRequested is somebody's question for a probe of a brought target.
 	EventProbeRequested Event = "probe_requested"
 	// EventProbe is a run of the probe that has ended: refused where an item

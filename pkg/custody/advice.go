@@ -64,7 +64,7 @@ func pathRefused(cause error) *Unavailable {
 
 // vaultUnread is what is said where Vault doesn't give the secret.
 func vaultUnread(ref *registryv1alpha1.TargetVaultRef, err error) *Unavailable {
-	pasted := ref.Path // to a shell
+	pasted := ref.Path                      // to a shell
 	if strings.ContainsAny(pasted, "$&~") { // of what the row's schema lets into a path
 		pasted = "'" + pasted + "'"
 	}

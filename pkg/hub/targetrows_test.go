@@ -15,10 +15,14 @@ func TestACredentialIsLetGoOfWhenItWasTakenAway(t *testing.T) {
 		change func(*registryv1alpha1.ClusterTarget)
 		want   bool
 	}{
-		"of a target in use it's kept":                  {func(*registryv1alpha1.ClusterTarget) {}, false},
-		"of one that is unreachable too":                {func(row *registryv1alpha1.ClusterTarget) { row.Status.State = registryv1alpha1.TargetUnreachable }, false},
-		"it goes when the source doesn't give it":       {func(row *registryv1alpha1.ClusterTarget) { row.Status.State = registryv1alpha1.TargetCredentialUnavailable }, true},
-		"it goes when the target doesn't believe it":    {func(row *registryv1alpha1.ClusterTarget) { row.Status.State = registryv1alpha1.TargetCredentialRejected }, true},
+		"of a target in use it's kept":   {func(*registryv1alpha1.ClusterTarget) {}, false},
+		"of one that is unreachable too": {func(row *registryv1alpha1.ClusterTarget) { row.Status.State = registryv1alpha1.TargetUnreachable }, false},
+		"it goes when the source doesn't give it": {func(row *registryv1alpha1.ClusterTarget) {
+			row.Status.State = registryv1alpha1.TargetCredentialUnavailable
+		}, true},
+		"it goes when the target doesn't believe it": {func(row *registryv1alpha1.ClusterTarget) {
+			row.Status.State = registryv1alpha1.TargetCredentialRejected
+		}, true},
 		"while the leader lets go of a row it's needed": {func(row *registryv1alpha1.ClusterTarget) { row.DeletionTimestamp = &now }, false},
 		"a finalizer of somebody else keeps nothing": {func(row *registryv1alpha1.ClusterTarget) {
 			row.DeletionTimestamp, row.Finalizers = &now, []string{"somebody.example/else"}

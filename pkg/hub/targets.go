@@ -28,7 +28,7 @@ import (
 // that shows it, and the keys of the pods. Each is there from its first use until
 // the row goes.
 type targets struct {
-	rows      targetRows
+	rows     targetRows
 	custody  *custody.Custody // nil without a folder for tokens
 	clients  *cell.Clients
 	identity *podidentity.Validators

@@ -22,10 +22,10 @@ const (
 	TargetUnreachable TargetState = "Unreachable"
 	// TargetCredentialRejected: its API refuses the credential (401), also as it
 	// was read anew.
-	TargetCredentialRejected TargetState = "CredentialRejected"
+	TargetCredentialRejected TargetState = "CredentialRejected" //nolint:gosec // a state, not a credential
 	// TargetCredentialUnavailable: the Secret or Vault that holds the credential
 	// can't be read. It is tried again.
-	TargetCredentialUnavailable TargetState = "CredentialUnavailable"
+	TargetCredentialUnavailable TargetState = "CredentialUnavailable" //nolint:gosec // a state, not a credential
 )
 
 // TargetStates are all of them.
@@ -136,7 +136,7 @@ const (
 // SecretTypeKubeconfig is the type of a Secret that holds a target's
 // kubeconfig, under SecretKeyKubeconfig and no other key.
 const (
-	SecretTypeKubeconfig = "cellcast.io/kubeconfig"
+	SecretTypeKubeconfig = "cellcast.io/kubeconfig" //nolint:gosec // a type, not a credential
 	SecretKeyKubeconfig  = "kubeconfig"
 )
 

@@ -31,7 +31,7 @@ const (
 	ConditionReachable = "Reachable"
 	// ConditionCredentialAvailable is True when the credential was read where the
 	// row says that it is.
-	ConditionCredentialAvailable = "CredentialAvailable"
+	ConditionCredentialAvailable = "CredentialAvailable" //nolint:gosec // a condition, not a credential
 	// ConditionNameConflict is True when a Cluster has the target's name.
 	ConditionNameConflict = "NameConflict"
 )
