@@ -33,9 +33,9 @@ var cells = []struct {
 
 func start(ctx context.Context, detach bool) (*world.World, error) {
 	began := time.Now()
-	fmt.Println("demo: starting a hub and three cells: etcd, four kube-apiservers, the hub and three agents; about a minute")
+	fmt.Println("demo: starting a hub, three cells, and a cluster that the fleet doesn't manage; about a minute")
 	// Of a fleet that isn't whole any more, nothing must stay behind.
-	ended, err := world.StopDetached(ctx, folder)
+	ended, err := stop(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -52,15 +52,30 @@ func start(ctx context.Context, detach bool) (*world.World, error) {
 			Labels: map[string]string{"env": c.env, "region": c.region},
 		})
 	}
+	beside, err := acme()
+	if err != nil {
+		return nil, err
+	}
+	options.Cells = append(options.Cells, beside)
 	w, err := world.Start(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	if err := furnish(ctx, w); err != nil {
-		return nil, errors.Join(err, w.Stop())
+		return nil, errors.Join(err, w.Stop(), removeTokenDir())
 	}
 	fmt.Printf("demo: ready after %d s; logs are in %s/logs\n", int(time.Since(began).Seconds()), folder)
 	return w, nil
+}
+
+// stop ends the fleet that an earlier call has left, and returns which processes
+// it ended.
+func stop(ctx context.Context) ([]string, error) {
+	ended, err := world.StopDetached(ctx, folder)
+	if err != nil {
+		return ended, err
+	}
+	return ended, removeTokenDir()
 }
 
 // furnish starts cellcast on the control planes and registers the cells.
@@ -69,31 +84,19 @@ func furnish(ctx context.Context, w *world.World) error {
 	if err != nil {
 		return err
 	}
-	if err := w.Hub.Deploy(ctx, world.ServerOptions{PipelineAuthentication: authentication}); err != nil {
+	flags, err := targetFlags(w)
+	if err != nil {
+		return err
+	}
+	if err := w.Hub.Deploy(ctx, world.ServerOptions{PipelineAuthentication: authentication, Args: flags}); err != nil {
 		return err
 	}
 	client, err := versioned.NewForConfig(w.Hub.Admin.Config())
 	if err != nil {
 		return err
 	}
-	for i, cell := range w.Cells {
-		if err := fill(ctx, cell, cells[i].cores); err != nil {
-			return err
-		}
-		if err := cell.InstallAccess(ctx, world.Access{
-			Mint: []string{"payments/deployer", "web/deployer", "jobs/deployer"}, Revocable: []string{"jobs"},
-		}); err != nil {
-			return err
-		}
-		for namespace, accounts := range map[string][]string{"payments": {"payments", "jobs"}, "web": {"web"}} {
-			if err := allow(ctx, cell, namespace, accounts); err != nil {
-				return err
-			}
-		}
-		if _, err := client.RegistryV1alpha1().Clusters().Create(ctx, cell.Cluster(), metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("registering %s: %w", cell.Name, err)
-		}
-		if err := cell.StartAgent(ctx, w.Hub.Server, world.RevocableFlag([]string{"jobs"})); err != nil {
+	for _, c := range cells {
+		if err := join(ctx, w, client, w.Cell(c.name), c.cores); err != nil {
 			return err
 		}
 	}
@@ -102,10 +105,32 @@ func furnish(ctx context.Context, w *world.World) error {
 			return fmt.Errorf("creating policy %s: %w", p.Name, err)
 		}
 	}
-	if err := hand(ctx, w); err != nil {
+	if err := errors.Join(hand(ctx, w), give(ctx, w)); err != nil {
 		return err
 	}
 	return settle(ctx, client)
+}
+
+// join makes a control plane a cell of the fleet, in which so many cores are
+// requested.
+func join(ctx context.Context, w *world.World, client versioned.Interface, cell *world.Cell, cores int) error {
+	if err := fill(ctx, cell, cores); err != nil {
+		return err
+	}
+	if err := cell.InstallAccess(ctx, world.Access{
+		Mint: []string{"payments/deployer", "web/deployer", "jobs/deployer"}, Revocable: []string{"jobs"},
+	}); err != nil {
+		return err
+	}
+	for namespace, accounts := range map[string][]string{"payments": {"payments", "jobs"}, "web": {"web"}} {
+		if err := allow(ctx, cell, namespace, accounts); err != nil {
+			return err
+		}
+	}
+	if _, err := client.RegistryV1alpha1().Clusters().Create(ctx, cell.Cluster(), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("registering %s: %w", cell.Name, err)
+	}
+	return cell.StartAgent(ctx, w.Hub.Server, world.RevocableFlag([]string{"jobs"}))
 }
 
 // fill gives a cell one node and pods that request so many cores of it.

@@ -14,8 +14,8 @@ import (
 	"cellcast.io/cellcast/test/world"
 )
 
-// developer is the hub user whom the demo shows: a member of developers, who
-// may create placements and nothing else.
+// developer is the user whom the demo shows: at the hub a member of developers,
+// who may create placements, and the owner of the namespace team-a.
 const developer = "dana"
 
 // hand puts what a person needs to use the fleet where the README says it is.
@@ -43,12 +43,13 @@ func hand(ctx context.Context, w *world.World) error {
 	}
 	errs := []error{
 		link(w.Hub.Admin.Kubeconfig, "hub.kubeconfig"),
-		link(user.Kubeconfig, "user.kubeconfig"),
+		link(user.Kubeconfig, developer+".kubeconfig"),
 		link(w.Hub.Server.CAFile, "hub-ca.pem"),
 		write("hub.url", []byte(w.Hub.Server.URL)),
 		write("etcd.url", []byte(w.EtcdURL)),
 	}
-	for _, cell := range w.Cells {
+	for _, c := range cells {
+		cell := w.Cell(c.name)
 		errs = append(errs,
 			link(cell.Admin.Kubeconfig, filepath.Join("cells", cell.Name+".kubeconfig")),
 			write(filepath.Join("cells", cell.Name+".url"), []byte(cell.URL)),

@@ -1,10 +1,13 @@
 // Command demo does cellcast's main job on real control planes: a hub and three
-// cells on loopback, real nodes and pods for the agents to count, and a small
-// OIDC issuer in the place of a CI system. `make demo` calls it.
+// cells on loopback, with nodes and pods for the agents to count, a small OIDC
+// issuer in the place of a CI system, and a cluster that the fleet doesn't manage,
+// with a node on which pods run where this machine can have one. `make demo` calls
+// it.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -54,7 +57,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	err = steps(ctx)
-	if stopped := fleet.Stop(); err == nil {
+	if stopped := errors.Join(fleet.Stop(), removeTokenDir()); err == nil {
 		err = stopped
 	}
 	return err
@@ -83,16 +86,18 @@ The fleet is up; make demo-down stops it. To use it:
   cellcast place payments/api --explain
 
 The first two exports are the hub's administrator; the third is the pipeline, which comes by the direct door and
-wins over KUBECONFIG. As a developer of the hub, through its API server:
+wins over KUBECONFIG. As dana, a developer of the hub, through its API server, who has a namespace on another cluster:
 
-  kubectl create placement web/shop --kubeconfig %[1]s/%[2]s/user.kubeconfig
+  export KUBECONFIG=%[1]s/%[2]s/dana.kubeconfig; unset CELLCAST_HUB
+  kubectl create placement web/shop
+  cellcast target register shop -f %[1]s/%[2]s/acme.kubeconfig --namespace shop --create-credential -n team-a --wait
 `, dir, folder)
 	return nil
 }
 
 // down stops what up left running.
 func down(ctx context.Context) error {
-	ended, err := world.StopDetached(ctx, folder)
+	ended, err := stop(ctx)
 	if err != nil {
 		return err
 	}

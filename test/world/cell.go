@@ -126,9 +126,10 @@ func newControllers(c *Cell) (*Process, error) {
 		path: path,
 		args: []string{
 			"--kubeconfig=" + c.Admin.Kubeconfig,
-			"--controllers=serviceaccount-controller,root-ca-certificate-publisher-controller,namespace-controller," +
-				"deployment-controller,replicaset-controller,garbage-collector-controller",
+			"--controllers=serviceaccount-controller,serviceaccount-token-controller,root-ca-certificate-publisher-controller," +
+				"namespace-controller,clusterrole-aggregation-controller,deployment-controller,replicaset-controller,garbage-collector-controller",
 			"--root-ca-file=" + filepath.Join(c.dir, "ca.crt"),
+			"--service-account-private-key-file=" + filepath.Join(c.dir, serviceAccountsKey),
 			"--leader-elect=false",
 			"--secure-port=0",
 		},

@@ -109,7 +109,7 @@ func (c *ControlPlane) apiServerFlags(port int, etcdURL string) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	serviceAccounts, err := writeFile(c.dir, "service-accounts.key", signing)
+	serviceAccounts, err := writeFile(c.dir, serviceAccountsKey, signing)
 	if err != nil {
 		return nil, err
 	}
@@ -137,6 +137,10 @@ func (c *ControlPlane) apiServerFlags(port int, etcdURL string) ([]string, error
 		"--audit-log-path=" + c.AuditLog,
 	}, nil
 }
+
+// serviceAccountsKey is the file with the key that ServiceAccount tokens are
+// signed with.
+const serviceAccountsKey = "service-accounts.key"
 
 // auditPolicy records who did what and never what was in it, so that no token
 // gets into a log; but of cellcast's own API everything, in which no token is

@@ -53,9 +53,10 @@ type CellOptions struct {
 	// Issuer is the issuer of its ServiceAccount tokens; empty means the
 	// constant CellIssuer.
 	Issuer string
-	// Controllers runs a kube-controller-manager beside it, with those
-	// controllers alone that a Deployment and a namespace need. There is no
-	// scheduler: pods that a ReplicaSet makes stay pending.
+	// Controllers runs a kube-controller-manager beside it, with those controllers
+	// alone that a Deployment, a namespace, a ServiceAccount's long-lived token and
+	// the roles admin, edit and view need. There is no scheduler: pods that a
+	// ReplicaSet makes stay pending.
 	Controllers bool
 	// Node gives the cell a real node, with a scheduler and Controllers: pods
 	// run. Where HaveNode returns an error, so does Start.

@@ -100,6 +100,7 @@ func TestWorld(t *testing.T) {
 			t.Errorf("reading the cell's keys: %v", err)
 		}
 	})
+	t.Run("controllers issue a ServiceAccount's long-lived token, and fill the role admin", func(t *testing.T) { controllersWork(t, b) })
 	t.Run("a user by certificate is that user, in those groups", func(t *testing.T) {
 		user, err := w.Hub.User("alice", "deployers")
 		if err != nil {
