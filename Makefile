@@ -51,6 +51,10 @@ test: node ## Run every test, on real control planes.
 	@# By itself and without the race detector: it puts a fleet under load.
 	CELLCAST_REQUIRE_WORLD=1 go test -timeout 15m -v ./test/resilience
 
+.PHONY: flood
+flood: kube build ## Post 100,000 tokens of strangers to a hub and a cell, and print what it cost them.
+	CELLCAST_REQUIRE_WORLD=1 CELLCAST_FLOOD_POSTS=100000 go test -timeout 15m -v -run Flood ./test/targets
+
 .PHONY: bench
 bench: kube build ## Measure decisions, placements, mints, the client and memory; prints lines `bench NAME VALUE UNIT`.
 	CELLCAST_REQUIRE_WORLD=1 go run ./test/bench

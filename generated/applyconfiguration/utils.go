@@ -3,11 +3,9 @@
 package applyconfiguration
 
 import (
-	v1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
-	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
-	cellcastv1alpha1 "cellcast.io/cellcast/generated/applyconfiguration/cellcast/v1alpha1"
+	v1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	internal "cellcast.io/cellcast/generated/applyconfiguration/internal"
-	applyconfigurationregistryv1alpha1 "cellcast.io/cellcast/generated/applyconfiguration/registry/v1alpha1"
+	registryv1alpha1 "cellcast.io/cellcast/generated/applyconfiguration/registry/v1alpha1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	managedfields "k8s.io/apimachinery/pkg/util/managedfields"
@@ -17,67 +15,63 @@ import (
 // apply configuration type exists for the given GroupVersionKind.
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
-	// Group=cellcast.io, Version=v1alpha1
+	// Group=registry.cellcast.io, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("Cluster"):
+		return &registryv1alpha1.ClusterApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterReporter"):
+		return &registryv1alpha1.ClusterReporterApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterSpec"):
+		return &registryv1alpha1.ClusterSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterStatus"):
+		return &registryv1alpha1.ClusterStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterTarget"):
-		return &cellcastv1alpha1.ClusterTargetApplyConfiguration{}
-
-		// Group=registry.cellcast.io, Version=v1alpha1
-	case registryv1alpha1.SchemeGroupVersion.WithKind("Cluster"):
-		return &applyconfigurationregistryv1alpha1.ClusterApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("ClusterReporter"):
-		return &applyconfigurationregistryv1alpha1.ClusterReporterApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("ClusterSpec"):
-		return &applyconfigurationregistryv1alpha1.ClusterSpecApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("ClusterStatus"):
-		return &applyconfigurationregistryv1alpha1.ClusterStatusApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("ClusterTarget"):
-		return &applyconfigurationregistryv1alpha1.ClusterTargetApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("ClusterTargetSpec"):
-		return &applyconfigurationregistryv1alpha1.ClusterTargetSpecApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("ClusterTargetStatus"):
-		return &applyconfigurationregistryv1alpha1.ClusterTargetStatusApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("ClusterTrust"):
-		return &applyconfigurationregistryv1alpha1.ClusterTrustApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("CredentialScope"):
-		return &applyconfigurationregistryv1alpha1.CredentialScopeApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("PlacementPolicy"):
-		return &applyconfigurationregistryv1alpha1.PlacementPolicyApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("PlacementPolicySpec"):
-		return &applyconfigurationregistryv1alpha1.PlacementPolicySpecApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("PlacementPolicyStatus"):
-		return &applyconfigurationregistryv1alpha1.PlacementPolicyStatusApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("PolicySubject"):
-		return &applyconfigurationregistryv1alpha1.PolicySubjectApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("ProbeCanary"):
-		return &applyconfigurationregistryv1alpha1.ProbeCanaryApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("ProbeRequest"):
-		return &applyconfigurationregistryv1alpha1.ProbeRequestApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("ProbeRun"):
-		return &applyconfigurationregistryv1alpha1.ProbeRunApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("ServiceAccountReference"):
-		return &applyconfigurationregistryv1alpha1.ServiceAccountReferenceApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("TargetArtifacts"):
-		return &applyconfigurationregistryv1alpha1.TargetArtifactsApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("TargetBindings"):
-		return &applyconfigurationregistryv1alpha1.TargetBindingsApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("TargetCheck"):
-		return &applyconfigurationregistryv1alpha1.TargetCheckApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("TargetCheckItem"):
-		return &applyconfigurationregistryv1alpha1.TargetCheckItemApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("TargetCredentialRef"):
-		return &applyconfigurationregistryv1alpha1.TargetCredentialRefApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("TargetIdentity"):
-		return &applyconfigurationregistryv1alpha1.TargetIdentityApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("TargetImages"):
-		return &applyconfigurationregistryv1alpha1.TargetImagesApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("TargetOwner"):
-		return &applyconfigurationregistryv1alpha1.TargetOwnerApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("TargetSecretRef"):
-		return &applyconfigurationregistryv1alpha1.TargetSecretRefApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("TargetVaultRef"):
-		return &applyconfigurationregistryv1alpha1.TargetVaultRefApplyConfiguration{}
-	case registryv1alpha1.SchemeGroupVersion.WithKind("TokenTTL"):
-		return &applyconfigurationregistryv1alpha1.TokenTTLApplyConfiguration{}
+		return &registryv1alpha1.ClusterTargetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterTargetSpec"):
+		return &registryv1alpha1.ClusterTargetSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterTargetStatus"):
+		return &registryv1alpha1.ClusterTargetStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterTrust"):
+		return &registryv1alpha1.ClusterTrustApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CredentialScope"):
+		return &registryv1alpha1.CredentialScopeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PlacementPolicy"):
+		return &registryv1alpha1.PlacementPolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PlacementPolicySpec"):
+		return &registryv1alpha1.PlacementPolicySpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PlacementPolicyStatus"):
+		return &registryv1alpha1.PlacementPolicyStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PolicySubject"):
+		return &registryv1alpha1.PolicySubjectApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ProbeCanary"):
+		return &registryv1alpha1.ProbeCanaryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ProbeRequest"):
+		return &registryv1alpha1.ProbeRequestApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ProbeRun"):
+		return &registryv1alpha1.ProbeRunApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ServiceAccountReference"):
+		return &registryv1alpha1.ServiceAccountReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TargetArtifacts"):
+		return &registryv1alpha1.TargetArtifactsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TargetBindings"):
+		return &registryv1alpha1.TargetBindingsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TargetCheck"):
+		return &registryv1alpha1.TargetCheckApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TargetCheckItem"):
+		return &registryv1alpha1.TargetCheckItemApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TargetCredentialRef"):
+		return &registryv1alpha1.TargetCredentialRefApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TargetIdentity"):
+		return &registryv1alpha1.TargetIdentityApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TargetImages"):
+		return &registryv1alpha1.TargetImagesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TargetOwner"):
+		return &registryv1alpha1.TargetOwnerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TargetSecretRef"):
+		return &registryv1alpha1.TargetSecretRefApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TargetVaultRef"):
+		return &registryv1alpha1.TargetVaultRefApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TokenTTL"):
+		return &registryv1alpha1.TokenTTLApplyConfiguration{}
 
 	}
 	return nil

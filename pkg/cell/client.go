@@ -3,6 +3,9 @@
 // tokens of its own ServiceAccount, asked for at its own API server with a
 // different audience per cell, so that what one cell is shown opens no other.
 //
+// Brought targets are reached the same way, with the token that their owner has
+// registered in the place of the hub's own.
+//
 // A request to a cell passes, from the outside in: the call's own time limit
 // (Client), the circuit breaker (breaker), the hub's identity (identity), and
 // a connection that inherits nothing from the environment (newTransport).

@@ -23,7 +23,8 @@ import (
 	"cellcast.io/cellcast/pkg/secret"
 )
 
-// TokenSource gives the hub's own tokens.
+// TokenSource gives what the hub shows: tokens of its own, by the audience of a
+// cell, or the registered token of a brought target, by Brought.Credential.
 type TokenSource interface {
 	// Token returns a token that is good for the audience now.
 	Token(ctx context.Context, audience string) (secret.Value, error)

@@ -18,8 +18,8 @@ const targetExitCodes = `Exit codes:
   2  wrong use, or a kubeconfig that can't be registered as it is
   3  refused, and asking again won't change that: a permission or the target has to
      change
-  4  not now: hub or target can't be reached, or the target isn't Ready
-  5  the target is Ready and issued no token`
+  4  not now: the hub can't be reached, or the target isn't Ready
+  5  the target is Ready and issued no token, or can't be reached for one`
 
 func (e Env) targetCommand(program string) *cobra.Command {
 	target := &cobra.Command{

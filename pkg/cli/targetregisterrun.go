@@ -41,7 +41,7 @@ func (e Env) registerTarget(ctx context.Context, o *targetRegisterOptions, name 
 	if err != nil {
 		return err
 	}
-	if err := e.mayRegister(ctx, hub, target); err != nil {
+	if err := e.mayRegister(ctx, hub, &target); err != nil {
 		return err
 	}
 	if err := e.registerAt(ctx, o, hub, target, source); err != nil {
@@ -69,8 +69,9 @@ func (e Env) openRows(ctx context.Context, flags door.Flags) (door.Door, error) 
 
 // mayRegister asks the hub first, for what is refused there is better not begun:
 // a credential that no row uses would live on. A target that is registered
-// already must be the same one.
-func (e Env) mayRegister(ctx context.Context, hub *bring.Site, t bring.Target) error {
+// already must be the same one, and is then as its row says: what the hub may do
+// there follows from the row, and not from flags that were left out this time.
+func (e Env) mayRegister(ctx context.Context, hub *bring.Site, t *bring.Target) error {
 	present, err := hub.Get(ctx, registryv1alpha1.SchemeGroupVersion.WithResource("clustertargets"), t.Row.Namespace, t.Row.Name)
 	if err != nil {
 		return err
@@ -93,6 +94,7 @@ func (e Env) mayRegister(ctx context.Context, hub *bring.Site, t bring.Target) e
 	case ref.VaultRef != nil && (wanted.VaultRef == nil || ref.VaultRef.Path != wanted.VaultRef.Path):
 		return &usageError{fmt.Sprintf("target %s is registered already, with its kubeconfig in Vault at %q: name that with --vault-path, or choose another name", t.Row, ref.VaultRef.Path)}
 	}
+	t.Spec = row.Spec
 	e.say("Target %s is registered already: its row is left as it is, and its credential is brought up to date.", t.Row)
 	return nil
 }

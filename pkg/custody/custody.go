@@ -139,6 +139,7 @@ func New(o Options) (*Custody, error) {
 // *Unavailable where the source can't be read, a *kubeconfig.Error in the chain
 // where the file is refused, or a fault. A credential that was loaded before is
 // kept through a failure that may pass, unless the row names another source now.
+// Of a file that is refused the Connection has the version alone.
 func (c *Custody) Load(ctx context.Context, ref Ref) (Connection, error) {
 	ref.Source = *ref.Source.DeepCopy()
 	h, err := c.holding(ref)
@@ -155,7 +156,7 @@ func (c *Custody) Load(ctx context.Context, ref Ref) (Connection, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
-		return Connection{}, errors.Join(err, c.lose(h, ref, err))
+		return Connection{Version: version}, errors.Join(err, c.lose(h, ref, err))
 	}
 	return c.keep(h, ref, k, version)
 }

@@ -16,7 +16,8 @@ import (
 	"cellcast.io/cellcast/pkg/secret"
 )
 
-// read reads the source, and puts that on record before anything comes of it.
+// read reads the source, and puts that on record before anything comes of it. The
+// version is known too of a file that is refused.
 func (c *Custody) read(ctx context.Context, ref Ref) (kubeconfig.Kubeconfig, string, error) {
 	started := c.options.Clock.Now()
 	kind, name := ref.source()
@@ -34,10 +35,7 @@ func (c *Custody) read(ctx context.Context, ref Ref) (kubeconfig.Kubeconfig, str
 	if lost := c.options.Audit.Write(record); lost != nil {
 		return kubeconfig.Kubeconfig{}, "", fmt.Errorf("the read of the credential of %s isn't on record, so it isn't used: %w", ref.address(), lost)
 	}
-	if err != nil {
-		return kubeconfig.Kubeconfig{}, "", err
-	}
-	return k, version, nil
+	return k, version, err
 }
 
 func (c *Custody) parse(ctx context.Context, ref Ref, kind, name string) (kubeconfig.Kubeconfig, string, error) {
@@ -47,7 +45,7 @@ func (c *Custody) parse(ctx context.Context, ref Ref, kind, name string) (kubeco
 	}
 	k, err := kubeconfig.ParsePermitted([]byte(text.Reveal()), c.options.Permitted)
 	if err != nil {
-		return kubeconfig.Kubeconfig{}, "", fmt.Errorf("the kubeconfig of %s in %s %s: %w", ref.address(), kind, name, err)
+		return kubeconfig.Kubeconfig{}, version, fmt.Errorf("the kubeconfig of %s in %s %s: %w", ref.address(), kind, name, err)
 	}
 	return k, version, nil
 }

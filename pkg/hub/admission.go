@@ -44,7 +44,7 @@ func (s *Server) installAdmission(ctx context.Context, compiler *policy.Compiler
 		clusterwebhook.Path: clusterwebhook.NewHandler(clusterLister{s.registry}, own, auditor{s}),
 		policywebhook.Path:  policywebhook.NewHandler(compiler, s.config.TokenMaxTTL, auditor{s}),
 		targetwebhook.Path: targetwebhook.NewHandler(clusterLister{s.registry},
-			webhook.NewAccess(s.config.HubClient.AuthorizationV1().SubjectAccessReviews()), custody.PathAllowed, auditor{s}),
+			webhook.NewAccess(s.config.HubClient.AuthorizationV1().SubjectAccessReviews()), s.vaultPath(), auditor{s}),
 		targetwebhook.OwnerPath: targetwebhook.NewOwnerHandler(),
 		kubeconfigwebhook.Path:  kubeconfigwebhook.NewHandler(s.targets.announced, auditor{s}),
 	}
@@ -53,6 +53,14 @@ func (s *Server) installAdmission(ctx context.Context, compiler *policy.Compiler
 			fewAtOnce(http.MaxBytesHandler(&admission.Webhook{Handler: handler}, maxAdmissionBytes)))
 	}
 	return nil
+}
+
+// vaultPath is the rule on vaultRefs; nil where the hub has no Vault.
+func (s *Server) vaultPath() targetwebhook.VaultPath {
+	if s.config.Targets.Vault.Address == "" {
+		return nil
+	}
+	return custody.PathAllowed
 }
 
 // fewAtOnce bounds what strangers can make the open paths cost: two reviews at a

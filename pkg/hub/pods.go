@@ -15,6 +15,7 @@ import (
 	"cellcast.io/cellcast/pkg/ingest"
 	"cellcast.io/cellcast/pkg/keyset"
 	"cellcast.io/cellcast/pkg/podidentity"
+	"cellcast.io/cellcast/pkg/probe/contract"
 	"cellcast.io/cellcast/pkg/registry"
 )
 
@@ -70,7 +71,7 @@ func (c canaries) Pod(ctx context.Context, name string) (ingest.Expected, bool) 
 			Target:   podidentity.Target{UID: row.UID, Mode: podidentity.ModeJWKS},
 			Endpoint: server, CABundle: caBundle,
 			Issuer: row.Status.Identity.Issuer, Audience: row.Status.Identity.Audience,
-			Namespace: row.Spec.Namespace, ServiceAccount: row.Spec.ServiceAccountName,
+			Namespace: row.Spec.Namespace, ServiceAccount: contract.ServiceAccountName(row.Spec),
 		},
 		UID: row.Status.Run.Canary.PodUID, Run: row.Status.Run.ID, Target: registryv1alpha1.TargetAddress(row.UID),
 	}, true

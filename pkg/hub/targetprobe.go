@@ -36,10 +36,10 @@ func (p prober) Probe(ctx context.Context, row *registryv1alpha1.ClusterTarget, 
 		CanaryImage: p.settings.CanaryImage,
 	}, func(ctx context.Context) (probe.API, error) {
 		c, err := p.targets.connect(ctx, row)
+		found.CredentialVersion = c.at.Version
 		if err != nil {
 			return nil, err
 		}
-		found.CredentialVersion = c.at.Version
 		return c.client, nil
 	}, progress)
 	return found
@@ -66,7 +66,7 @@ var _ targetcontroller.Targets = &targets{}
 func (t *targets) Look(ctx context.Context, row *registryv1alpha1.ClusterTarget) (targetcontroller.Sight, error) {
 	c, err := t.connect(ctx, row)
 	if err != nil {
-		return targetcontroller.Sight{}, err
+		return targetcontroller.Sight{CredentialVersion: c.at.Version}, err
 	}
 	_, err = c.client.WhoAmI(ctx)
 	return targetcontroller.Sight{CredentialVersion: c.at.Version}, err

@@ -86,23 +86,26 @@ func (r targetRows) index(ctx context.Context, indexer client.FieldIndexer) erro
 	return nil
 }
 
-// takenAway reports whether the hub has no business with the credential any more:
-// the row is going and the leader has let go of the target, or the owner has taken
-// the credential away, or the target doesn't believe it.
-func takenAway(row *registryv1alpha1.ClusterTarget) bool {
-	switch row.Status.State {
-	case registryv1alpha1.TargetCredentialUnavailable, registryv1alpha1.TargetCredentialRejected:
-		return true
-	default:
-		return row.DeletionTimestamp != nil && !slices.Contains(row.Finalizers, targetcontroller.Finalizer)
-	}
+// over reports whether the hub has no business with the target any more: the row is
+// going and the leader has let go of it, or the target doesn't believe the
+// credential.
+func over(row *registryv1alpha1.ClusterTarget) bool {
+	return row.Status.State == registryv1alpha1.TargetCredentialRejected ||
+		row.DeletionTimestamp != nil && !slices.Contains(row.Finalizers, targetcontroller.Finalizer)
 }
 
-// farewells lets go of each target whose row goes, or whose credential was taken
-// away, on every replica.
+// unread reports whether the leader couldn't read the credential.
+func unread(row *registryv1alpha1.ClusterTarget) bool {
+	return row.Status.State == registryv1alpha1.TargetCredentialUnavailable
+}
+
+// farewells lets go of each target whose row goes, on every replica. Where the
+// leader couldn't read the credential any more, the others look for themselves: it
+// may be away for a while, or its owner may have taken it away.
 type farewells struct {
 	rows   cache.Cache
 	forget func(types.UID)
+	recall func(context.Context, *registryv1alpha1.ClusterTarget)
 }
 
 var _ manager.LeaderElectionRunnable = farewells{}
@@ -128,8 +131,12 @@ func (f farewells) Start(ctx context.Context) error {
 		UpdateFunc: func(before, after any) {
 			old, was := before.(*registryv1alpha1.ClusterTarget)
 			now, is := after.(*registryv1alpha1.ClusterTarget)
-			if was && is && (old.UID != now.UID || takenAway(now) && !takenAway(old)) {
+			switch {
+			case !was || !is:
+			case old.UID != now.UID, over(now) && !over(old):
 				f.forget(old.UID)
+			case unread(now) && !unread(old):
+				go f.recall(ctx, now)
 			}
 		},
 	})

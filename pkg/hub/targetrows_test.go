@@ -9,7 +9,7 @@ import (
 	targetcontroller "cellcast.io/cellcast/pkg/controller/clustertarget"
 )
 
-func TestACredentialIsLetGoOfWhenItWasTakenAway(t *testing.T) {
+func TestATargetIsLetGoOfWhenItIsOver(t *testing.T) {
 	now := metav1.Now()
 	for sentence, tt := range map[string]struct {
 		change func(*registryv1alpha1.ClusterTarget)
@@ -17,9 +17,9 @@ func TestACredentialIsLetGoOfWhenItWasTakenAway(t *testing.T) {
 	}{
 		"of a target in use it's kept":   {func(*registryv1alpha1.ClusterTarget) {}, false},
 		"of one that is unreachable too": {func(row *registryv1alpha1.ClusterTarget) { row.Status.State = registryv1alpha1.TargetUnreachable }, false},
-		"it goes when the source doesn't give it": {func(row *registryv1alpha1.ClusterTarget) {
+		"it's kept while the source is away": {func(row *registryv1alpha1.ClusterTarget) {
 			row.Status.State = registryv1alpha1.TargetCredentialUnavailable
-		}, true},
+		}, false},
 		"it goes when the target doesn't believe it": {func(row *registryv1alpha1.ClusterTarget) {
 			row.Status.State = registryv1alpha1.TargetCredentialRejected
 		}, true},
@@ -32,7 +32,7 @@ func TestACredentialIsLetGoOfWhenItWasTakenAway(t *testing.T) {
 			row := &registryv1alpha1.ClusterTarget{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{targetcontroller.Finalizer}}}
 			row.Status.State = registryv1alpha1.TargetReady
 			tt.change(row)
-			if got := takenAway(row); got != tt.want {
+			if got := over(row); got != tt.want {
 				t.Errorf("got %t, want %t", got, tt.want)
 			}
 		})

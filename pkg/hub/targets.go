@@ -123,7 +123,8 @@ func (t *targets) Reject(credential string, token secret.Value) bool {
 }
 
 // connect reads the credential anew and returns the client that shows it, and
-// where it goes. The error is one of package custody.
+// where it goes. The error is one of package custody; the version of what was read
+// may be known all the same.
 func (t *targets) connect(ctx context.Context, row *registryv1alpha1.ClusterTarget) (connected, error) {
 	if t.custody == nil {
 		return connected{}, errNoTokenDir
@@ -131,7 +132,7 @@ func (t *targets) connect(ctx context.Context, row *registryv1alpha1.ClusterTarg
 	ref := custody.RefOf(row)
 	at, err := t.custody.Load(ctx, ref)
 	if err != nil {
-		return connected{}, err
+		return connected{at: at}, err
 	}
 	client, err := t.clients.Bring(cell.Brought{Address: at.Address, Credential: at.Credential(), Endpoint: at.Server, CABundle: at.CAData})
 	if err != nil {
@@ -171,6 +172,17 @@ func (t *targets) Client(ctx context.Context, row *registryv1alpha1.ClusterTarge
 		return nil, target.Endpoint{}, err
 	}
 	return c.client, target.Endpoint{Server: c.at.Server, CABundle: c.at.CAData}, nil
+}
+
+// recall reads the credential of a target anew, if this replica has it: what the
+// source doesn't give any more goes by that.
+func (t *targets) recall(ctx context.Context, row *registryv1alpha1.ClusterTarget) {
+	t.mu.Lock()
+	_, ok := t.connected[row.UID]
+	t.mu.Unlock()
+	if ok {
+		_, _ = t.connect(ctx, row) // the leader says in the row what is wrong
+	}
 }
 
 // Forget lets go of a target.

@@ -9,7 +9,8 @@
 //     is the same, after the same work. The reason is in the audit trail.
 //   - Checks run from cheap to costly, so that junk ends at the cheap ones. A
 //     token that doesn't name the recorded pod by its UID, which no stranger can
-//     guess, takes nothing from any rate and makes the hub ask nobody.
+//     guess, takes nothing from any rate but its source's, and makes the hub ask
+//     nobody.
 //   - What a target is asked is bounded for each target and in total, and who has
 //     shown a target junk lately shares a part of its bound with others who have.
 //   - A token that was accepted needs no check for a minute, and then takes it from

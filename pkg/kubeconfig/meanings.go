@@ -59,7 +59,7 @@ func Meanings() []Meaning {
 		{ServerPath, "the server's path isn't of plain segments", "a path that is rewritten on its way could lead elsewhere", "use letters, digits and -._~ between single slashes, without . and .. alone"},
 		{ServerHost, "the server's host isn't plainly a name or an IP address", "readers differ in what they make of other forms of it", "write a full domain name of letters, digits, - and . (an international one as xn--), or an IP address in its usual form"},
 		{ServerPort, "the server's port isn't a number from 1 to 65535", "readers differ in what they make of it", "write the port in decimal digits, or none for 443"},
-		{AddressDenied, "the hub doesn't connect to this address", "it would reach the hub's own surroundings: loopback, link-local, metadata services, multicast and what its operator names are denied", "use the address that other machines reach the API server by"},
+		{AddressDenied, "the hub doesn't connect to this address", "it would reach the hub's own surroundings: loopback, link-local, metadata services, and multicast are denied", "use the address that other machines reach the API server by"},
 		{PortDenied, "the hub doesn't connect to this port", "it could be made to knock on any port there is", "serve the API on a port that the hub's operator permits, or ask for this one to be permitted"},
 		{CAData, "the CA data isn't certificates alone", "the hub would trust other servers than the cluster's, or keep a private key", "put 1 to 32 certificates in PEM, at least one of a CA, in base64 on one line"},
 		{Token, "the token isn't 1 to 16384 printable ASCII characters without blanks", "it's sent as a header of HTTP", "put in the token itself, not in base64 and without line breaks"},

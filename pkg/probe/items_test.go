@@ -129,7 +129,7 @@ func TestItemAlone(t *testing.T) {
 			message: "Namespace team is being deleted on the target. Wait until it's gone and create it anew, or register another.", remedy: "kubectl create namespace team"},
 		"Namespace: it may not be seen, and the rest is looked at all the same": {
 			when: without("get namespaces"), item: registryv1alpha1.CheckNamespace,
-			message: "The credential may not get namespace team, so the hub can't see that it exists. A Role in the namespace can grant that (get on namespaces): " +
+			message: "The credential may not get namespace team, or there is none: to who may not look, an API server says the same of both. If it's there, a Role in it can grant that (get on namespaces): " +
 				"apply the one below on the target.",
 			remedy: "kubectl apply -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"},
 

@@ -27,7 +27,7 @@ func (p *probe) namespace(ctx context.Context) finding {
 		return failed("The target has no namespace %s. Create it, or correct spec.namespace.", name).
 			mendedBy(command("kubectl", "create", "namespace", name)).ending(registryv1alpha1.TargetFailed)
 	case failure.Of(err) == failure.Forbidden:
-		return failed("The credential may not get namespace %s, so the hub can't see that it exists. A Role in the namespace can grant that (get on namespaces): "+
+		return failed("The credential may not get namespace %s, or there is none: to who may not look, an API server says the same of both. If it's there, a Role in it can grant that (get on namespaces): "+
 			"apply the one below on the target.", name).mendedBy(p.grant(contract.Needed))
 	default:
 		return p.trouble(err, "get namespace "+name)

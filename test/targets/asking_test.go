@@ -28,8 +28,11 @@ func patiently(t *testing.T, within time.Duration, what string, check func(conte
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), lookingEvery, within, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
+		err := check(ctx)
+		if last == nil || ctx.Err() == nil { // else it says no more than that the time is over
+			last = err
+		}
+		return err == nil, nil
 	})
 	if err != nil {
 		t.Fatalf("waiting until %s: %v; last: %v", what, err, last)

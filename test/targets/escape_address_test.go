@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -103,8 +104,15 @@ func (oneToken) Reject(string, secret.Value) bool { return false }
 // resolve has every name of this process stand for the address, during the test.
 func resolve(t *testing.T, addr netip.Addr) {
 	before := net.DefaultResolver
-	t.Cleanup(func() { net.DefaultResolver = before })
+	var asking sync.Mutex // orders who asks before the end, which no dial waits for
+	t.Cleanup(func() {
+		asking.Lock()
+		defer asking.Unlock()
+		net.DefaultResolver = before
+	})
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		asking.Lock()
+		defer asking.Unlock()
 		ours, theirs := net.Pipe()
 		go answerWith(ours, addr)
 		return theirs, nil

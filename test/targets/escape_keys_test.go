@@ -104,7 +104,7 @@ func TestAHostileTargetHarmsNobody(t *testing.T) {
 	attacks, names := hostiles(t, other.URL, &sent), map[string]string{}
 	for sentence, attack := range attacks {
 		f := a.target(t, "key-1")
-		f.instead[attack.call] = attack.does
+		f.does(attack.call, attack.does)
 		names[sentence] = fmt.Sprintf("hostile-%d", len(names))
 		n.registers(names[sentence], f.kubeconfig(t))
 	}

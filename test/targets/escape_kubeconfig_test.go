@@ -138,7 +138,7 @@ func TestAnEscapePastAdmissionIsRefused(t *testing.T) {
 	if _, err := os.Stat(ran); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the program was run: %v", err)
 	}
-	if n := len(bait.requests); n != 0 {
+	if n := len(bait.came()); n != 0 {
 		t.Errorf("the server of a refused kubeconfig was asked %d times", n)
 	}
 	proxy.none(t, "the proxy of a kubeconfig")

@@ -48,10 +48,10 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 		for _, code := range codes {
 			f := a.target(t, "key-1")
 			looked := make(chan struct{}, 1024)
-			f.instead[which] = func(w http.ResponseWriter, r *http.Request) {
+			f.does(which, func(w http.ResponseWriter, r *http.Request) {
 				looked <- struct{}{}
 				http.Redirect(w, r, other.URL+r.URL.Path, code)
-			}
+			})
 			f.lives(t, func() { // so that the hub looks at the pod at least once
 				if which == callGetPod {
 					<-looked
@@ -88,11 +88,9 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	}
 	for name, f := range targets {
 		hosts, bearers := map[string]bool{}, map[string]bool{}
-		f.mu.Lock()
-		for _, r := range f.requests {
+		for _, r := range f.came() {
 			hosts[r.host], bearers[r.bearerSHA256] = true, true
 		}
-		f.mu.Unlock()
 		want := map[string]bool{sha("Bearer " + f.bearer): true}
 		if diff := cmp.Diff(want, bearers); diff != "" {
 			t.Errorf("%s was shown other tokens (-want +got):\n%s", name, diff)

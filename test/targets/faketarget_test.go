@@ -71,13 +71,11 @@ type fakeTarget struct {
 	issuer string
 	// bearer is the only token that it takes.
 	bearer string
-	// instead has what it does to some calls, which the test may set before the
-	// target is registered.
-	instead map[call]http.HandlerFunc
 	// canaries are the pods that the hub has made.
 	canaries chan *corev1.Pod
 
 	mu        sync.Mutex
+	instead   map[call]http.HandlerFunc
 	requests  []seen
 	published []podKey
 	pods      map[string]*corev1.Pod
@@ -106,17 +104,29 @@ func (f *fakeTarget) kubeconfig(t *testing.T) []byte {
 	return must(kubeconfig.New(f.URL, f.ca.pem, secret.New(f.bearer)))(t).Encode()
 }
 
-// asked are the requests of this kind.
-func (f *fakeTarget) asked(which call) int {
+// does has it answer a call in another way.
+func (f *fakeTarget) does(which call, instead http.HandlerFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.instead[which] = instead
+}
+
+// asked is how many requests of this kind came.
+func (f *fakeTarget) asked(which call) int {
 	n := 0
-	for _, r := range f.requests {
+	for _, r := range f.came() {
 		if r.call == which {
 			n++
 		}
 	}
 	return n
+}
+
+// came are the requests so far.
+func (f *fakeTarget) came() []seen {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.requests)
 }
 
 func sha(text string) string {
@@ -128,8 +138,9 @@ func (f *fakeTarget) serves(which call) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		f.requests = append(f.requests, seen{which, r.URL.Path, r.Host, sha(r.Header.Get("Authorization"))})
+		instead := f.instead[which]
 		f.mu.Unlock()
-		if instead := f.instead[which]; instead != nil {
+		if instead != nil {
 			instead(w, r)
 			return
 		}

@@ -76,12 +76,6 @@ func (n tenant) registers(name string, file []byte) {
 	})
 }
 
-// target is the row as it is now.
-func (n tenant) target(name string) *registryv1alpha1.ClusterTarget {
-	n.t.Helper()
-	return must(n.hub.RegistryV1alpha1().ClusterTargets(n.name).Get(n.t.Context(), name, metav1.GetOptions{}))(n.t)
-}
-
 // probes asks for a run and returns its id.
 func (n tenant) probes(name string) string {
 	n.t.Helper()

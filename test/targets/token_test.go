@@ -98,11 +98,11 @@ func TestTokensOfABroughtTarget(t *testing.T) {
 func TestATargetThatIsntReadyGivesNoToken(t *testing.T) {
 	require(t)
 	b := bring(t)
-	b.register(nil) // of a Secret that isn't there
+	b.register(nil) // of a Secret that isn't there, nor a Role for it
 	inState(t, b.first(), registryv1alpha1.TargetCredentialUnavailable)
 	_, err := b.asksForAToken(b.hub, cellcastv1alpha1.TargetTokenSpec{})
 	isRefused(t, err, refusal.TargetNotReady, http.StatusServiceUnavailable,
-		fmt.Sprintf("target %[1]s/%[1]s can't be used now: it is CredentialUnavailable: Credential: Secret %[1]s/%[1]s-kubeconfig doesn't exist.", b.name))
+		fmt.Sprintf("target %[1]s/%[1]s can't be used now: it is CredentialUnavailable: Credential: Secret %[1]s/%[1]s-kubeconfig may not be read by the hub.", b.name))
 }
 
 func tokenWorks(t *testing.T, b *brought) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,7 +37,7 @@ func TestUnregisteringLeavesNoTrace(t *testing.T) {
 	registered := traceParts(b.token)
 
 	file := filepath.Join(tokenDir, string(row.UID))
-	want := []string{"etcd /hub/secrets/" + b.name + "/" + b.name + "-kubeconfig", file}
+	want := []string{file, "etcd /hub/secrets/" + b.name + "/" + b.name + "-kubeconfig"}
 	if diff := cmp.Diff(want, traceFound(t, registered)); diff != "" {
 		t.Fatalf("where the token is while it's registered (-want +got):\n%s", diff)
 	}
@@ -53,7 +52,7 @@ func TestUnregisteringLeavesNoTrace(t *testing.T) {
 	traceUnregisters(t, b)
 	eventually(t, "the token file is gone", func(context.Context) error {
 		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("it's there: %w", err)
+			return errors.Join(errors.New("it's there"), err)
 		}
 		return nil
 	})
@@ -99,7 +98,7 @@ func traceUnregisters(t *testing.T, b *brought) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("it's there: %w", err)
+		return errors.Join(errors.New("it's there"), err)
 	})
 }
 

@@ -7,10 +7,6 @@ import (
 // ClusterTarget stands for a ClusterTarget of registry.cellcast.io, whose
 // questions these are. It has no verbs of its own: the row is the other group's.
 //
-// +genclient
-// +genclient:noVerbs
-// +genclient:method=CreateProbe,verb=create,subresource=probe,input=TargetProbe,result=TargetProbe
-// +genclient:method=CreateToken,verb=create,subresource=token,input=TargetToken,result=TargetToken
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ClusterTarget struct {
 	metav1.TypeMeta `json:",inline"`

@@ -13,6 +13,7 @@ import (
 	"cellcast.io/cellcast/pkg/audit"
 	"cellcast.io/cellcast/pkg/cell/failure"
 	"cellcast.io/cellcast/pkg/mint"
+	"cellcast.io/cellcast/pkg/probe/contract"
 	"cellcast.io/cellcast/pkg/refusal"
 	"cellcast.io/cellcast/pkg/rest/credential"
 )
@@ -52,11 +53,7 @@ func (p *place) Client(context.Context) (mint.Cell, error) { return outspoken{p.
 
 // account is whose tokens are minted there.
 func (p *place) account() (namespace, name string) {
-	spec := &p.row.Spec
-	if spec.ServiceAccountName == "" {
-		return spec.Namespace, "default"
-	}
-	return spec.Namespace, spec.ServiceAccountName
+	return p.row.Spec.Namespace, contract.ServiceAccountName(p.row.Spec)
 }
 
 // reference is what a caller needs to reach the target.

@@ -66,7 +66,7 @@ func (s *ProbeStorage) Create(ctx context.Context, name string, obj runtime.Obje
 	joined, err := s.request(ctx, c, p, question, &record)
 	p.Describe(&record)
 	// What is asked for stays asked, whether or not the trail took it.
-	if err = call.Conclude(s.Audit, record, err, c.Started, s.Now(), refusal.MintUnavailable); err != nil {
+	if err = call.Conclude(s.Audit, record, err, c.Started, s.Now(), refusal.PlacementUnavailable); err != nil {
 		return nil, c.Answer(ctx, err)
 	}
 	return &cellcastv1alpha1.TargetProbe{

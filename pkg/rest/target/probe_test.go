@@ -307,7 +307,7 @@ func TestNoProbeIsAskedFor(t *testing.T) {
 		},
 		"or it is, and the trail doesn't have it: the caller hears of that": {
 			lost: lost, asked: true,
-			want:   "MintUnavailable: the hub can't write its audit trail, and issues nothing that isn't in it",
+			want:   "PlacementUnavailable: the hub can't write its audit trail, and issues nothing that isn't in it",
 			record: audit.Record{Outcome: audit.OutcomeAllowed, Target: "target:uid-1"},
 		},
 	} {

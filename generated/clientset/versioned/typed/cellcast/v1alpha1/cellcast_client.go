@@ -13,7 +13,6 @@ import (
 type CellcastV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	CellsGetter
-	ClusterTargetsGetter
 	LaunchTargetsGetter
 	PlacementsGetter
 }
@@ -25,10 +24,6 @@ type CellcastV1alpha1Client struct {
 
 func (c *CellcastV1alpha1Client) Cells() CellInterface {
 	return newCells(c)
-}
-
-func (c *CellcastV1alpha1Client) ClusterTargets(namespace string) ClusterTargetInterface {
-	return newClusterTargets(c, namespace)
 }
 
 func (c *CellcastV1alpha1Client) LaunchTargets() LaunchTargetInterface {

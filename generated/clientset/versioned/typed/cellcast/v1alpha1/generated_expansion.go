@@ -4,8 +4,6 @@ package v1alpha1
 
 type CellExpansion interface{}
 
-type ClusterTargetExpansion interface{}
-
 type LaunchTargetExpansion interface{}
 
 type PlacementExpansion interface{}

@@ -16,10 +16,6 @@ func (c *FakeCellcastV1alpha1) Cells() v1alpha1.CellInterface {
 	return newFakeCells(c)
 }
 
-func (c *FakeCellcastV1alpha1) ClusterTargets(namespace string) v1alpha1.ClusterTargetInterface {
-	return newFakeClusterTargets(c, namespace)
-}
-
 func (c *FakeCellcastV1alpha1) LaunchTargets() v1alpha1.LaunchTargetInterface {
 	return newFakeLaunchTargets(c)
 }
