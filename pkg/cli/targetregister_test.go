@@ -173,6 +173,17 @@ Next: kubectl cellcast probe eu -n payments --kubeconfig DIR/hub.kubeconfig
 	diff(t, "the changes of nothing new", []string(nil), o.hub.changed())
 }
 
+// Who registers anew says again what is new, and not what the row says already.
+func TestFlagsThatAreLeftOutTakeNothingBack(t *testing.T) {
+	o := newOwner(t)
+	o.register(o.kubeconfig(staticUser), "--create-credential", "--queue", "gpu", "--service-account", "turns")
+	o.target.changed()
+	if got := o.register(o.kubeconfig(staticUser), "--create-credential"); got.code != 0 || !strings.Contains(got.err, partNames("Unchanged Role QUEUE")) {
+		t.Errorf("got %+v", got)
+	}
+	diff(t, "the changes on the target", []string(nil), o.target.changed())
+}
+
 func TestWhatSomebodyElseMadeIsNeverChanged(t *testing.T) {
 	foreign := func(at string, o object) (string, object) {
 		o["metadata"] = object{"name": at[strings.LastIndex(at, "/")+1:], "uid": "theirs"}

@@ -152,9 +152,10 @@ func ownersAtTheAPIServer(t *testing.T, hub guardedHub) {
 	if err := alice.Patch(ctx, brought("owned", nil), merge(`{"spec":{"owner":{"user":null,"group":"payments-team"}}}`)); err != nil {
 		t.Fatalf("a target can't be handed to a group of the owner's: %v", err)
 	}
-	if err := bob.Patch(ctx, brought("owned", nil), merge(`{"spec":{"serviceAccountName":"turns"}}`)); err != nil {
+	if err := bob.Patch(ctx, brought("owned", nil), merge(`{"spec":{"queue":"turns"}}`)); err != nil {
 		t.Errorf("a member of the owning group can't change the target: %v", err)
 	}
+	refused(t, bob.Patch(ctx, brought("owned", nil), merge(`{"spec":{"serviceAccountName":"turns"}}`)), "spec.credentialRef.secretRef")
 	refused(t, bob.Patch(ctx, brought("owned", nil), merge(`{"spec":{"credentialRef":{"secretRef":{"name":"hidden"}}}}`)), "spec.credentialRef.secretRef")
 
 	if err := gitops.Create(ctx, brought("assigned", map[string]any{"user": "alice"})); err != nil {
