@@ -47,7 +47,9 @@ demo-down: ## Stop what demo-up left running.
 
 .PHONY: test
 test: node ## Run every test, on real control planes.
-	CELLCAST_REQUIRE_WORLD=1 go test $(RACE) -timeout 25m $$(go list ./... | grep -v /test/resilience)
+	CELLCAST_REQUIRE_WORLD=1 go test $(RACE) -timeout 25m $$(go list ./... | grep -v -e /test/resilience -e /test/targets)
+	@# By itself: pods that start and targets that answer late are waited for.
+	CELLCAST_REQUIRE_WORLD=1 go test $(RACE) -timeout 25m ./test/targets
 	@# By itself and without the race detector: it puts a fleet under load.
 	CELLCAST_REQUIRE_WORLD=1 go test -timeout 15m -v ./test/resilience
 
