@@ -60,6 +60,7 @@ type Options struct {
 type Clients struct {
 	tokens  TokenSource
 	options Options
+	answers statusAlone
 
 	mu   sync.Mutex
 	held map[string]held
@@ -108,7 +109,7 @@ func NewClients(tokens TokenSource, options Options) *Clients {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	return &Clients{tokens: tokens, options: options, held: map[string]held{}, troubled: map[*Client]struct{}{}}
+	return &Clients{tokens: tokens, options: options, answers: newStatusAlone(), held: map[string]held{}, troubled: map[*Client]struct{}{}}
 }
 
 // For returns the client of the cell. It's the same one until the row's
@@ -237,7 +238,7 @@ func (c *Clients) build(p place) (*Client, error) {
 		Host:           endpoint.String(),
 		QPS:            -1, // priority and fairness at the cell is what bounds us
 		WarningHandler: rest.NoWarnings{},
-		ContentConfig:  rest.ContentConfig{NegotiatedSerializer: newStatusAlone()},
+		ContentConfig:  rest.ContentConfig{NegotiatedSerializer: c.answers},
 	}, hub)
 	if err != nil {
 		return nil, err

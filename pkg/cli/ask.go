@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"cellcast.io/cellcast/pkg/cli/door"
+	"cellcast.io/cellcast/pkg/cli/terminal"
 	"cellcast.io/cellcast/pkg/refusal"
 )
 
@@ -113,7 +114,7 @@ func once(ctx context.Context, longest time.Duration, question *rest.Request, an
 // try makes a new connection: behind the present one is the replica that failed.
 func (h *hub) pause(ctx context.Context, d time.Duration, failed *requestError) error {
 	if d > longWait {
-		h.env.say("%s; asking again in %s", printable(explain(failed, h.env.Now()).says), d.Round(100*time.Millisecond))
+		h.env.say("%s; asking again in %s", terminal.Printable(explain(failed, h.env.Now()).says), d.Round(100*time.Millisecond))
 	}
 	if err := h.env.sleep(ctx, d); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	"cellcast.io/cellcast/pkg/cli/door"
+	"cellcast.io/cellcast/pkg/cli/terminal"
 )
 
 const cellsHelp = `Show the cells that you may reach: their state, whether their capacity reports
@@ -80,7 +81,7 @@ func (e Env) printCells(o *cellsOptions, whole any, cells ...cellcastv1alpha1.Ce
 		return nil
 	case o.format == formatName:
 		for _, c := range cells {
-			if _, err := fmt.Fprintln(e.Out, cellName(printable(c.Name))); err != nil {
+			if _, err := fmt.Fprintln(e.Out, cellName(terminal.Printable(c.Name))); err != nil {
 				return err
 			}
 		}

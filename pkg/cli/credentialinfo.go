@@ -11,6 +11,7 @@ import (
 	clientauthentication "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
+	"cellcast.io/cellcast/pkg/cli/terminal"
 )
 
 // envExecInfo is where client-go says to a plugin what it wants.
@@ -31,7 +32,7 @@ func parseExecInfo(content string) (*clientauthentication.ExecCredential, error)
 	}
 	if want := clientauthentication.SchemeGroupVersion.String(); info.APIVersion != want || info.Kind != execCredentialKind {
 		return nil, fmt.Errorf("the kubeconfig asks for %s of %q, and this plugin answers %s of %s alone: correct apiVersion under users[].user.exec",
-			printable(info.Kind), info.APIVersion, execCredentialKind, want)
+			terminal.Printable(info.Kind), info.APIVersion, execCredentialKind, want)
 	}
 	return info, nil
 }
@@ -45,7 +46,7 @@ func fitServer(asked *clientauthentication.Cluster, cell string) error {
 	case asked == nil:
 		return nil
 	case server(asked.Server) == "":
-		wrong = fmt.Sprintf("its server is %q, which is no https URL of a cell", printable(asked.Server))
+		wrong = fmt.Sprintf("its server is %q, which is no https URL of a cell", terminal.Printable(asked.Server))
 	case asked.InsecureSkipTLSVerify:
 		wrong = "it has insecure-skip-tls-verify, so that any server could take the token"
 	case asked.TLSServerName != "":
@@ -66,7 +67,7 @@ func sameServer(asked *clientauthentication.Cluster, cell cellcastv1alpha1.CellR
 	case asked == nil:
 		return nil
 	case server(asked.Server) != server(cell.Endpoint):
-		return notThere(fmt.Sprintf("its server is %q, and that of the cell is %q", printable(asked.Server), printable(cell.Endpoint)))
+		return notThere(fmt.Sprintf("its server is %q, and that of the cell is %q", terminal.Printable(asked.Server), terminal.Printable(cell.Endpoint)))
 	case !bytes.Equal(bytes.TrimSpace(asked.CertificateAuthorityData), bytes.TrimSpace(cell.CABundle)):
 		return notThere("its certificate-authority-data isn't what the hub has for the cell")
 	default:

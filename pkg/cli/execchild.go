@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cellcast.io/cellcast/pkg/cli/terminal"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func (e Env) newChild(ctx context.Context, command []string) (*child, error) {
 // notFound tells a command that isn't there from one that may not be run.
 func (e Env) notFound(name string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		e.say("Error: %s: there is no such command", printable(name))
+		e.say("Error: %s: there is no such command", terminal.Printable(name))
 		return &exitStatus{exitNotFound}
 	}
 	return e.notStarted(name, err)
@@ -67,7 +68,7 @@ func (e Env) notStarted(name string, err error) error {
 	case errors.As(err, &command):
 		err = command.Err
 	}
-	e.say("Error: %s can't be started: %v", printable(name), err)
+	e.say("Error: %s can't be started: %v", terminal.Printable(name), err)
 	return &exitStatus{exitNotStarted}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	"cellcast.io/cellcast/pkg/cli/kubeconfigfile"
+	"cellcast.io/cellcast/pkg/cli/terminal"
 )
 
 // sayRunning says where the command will work, and until when it can.
@@ -16,7 +17,7 @@ func (e Env) sayRunning(o *execOptions, s cellcastv1alpha1.PlacementStatus) {
 		until = "it ends with the command, or by the cell's agent at " + clock(s.Credential.RevokesAt.Time)
 	}
 	e.say("%s goes to cell %s with a credential for %s/%s: %s.", o.question.workload,
-		printable(s.Cell.Name), printable(s.Credential.Namespace), printable(s.Credential.ServiceAccountName), until)
+		terminal.Printable(s.Cell.Name), terminal.Printable(s.Credential.Namespace), terminal.Printable(s.Credential.ServiceAccountName), until)
 }
 
 // handBack revokes the credential of a command that has ended, where that can
@@ -41,9 +42,9 @@ func (e Env) handBack(ctx context.Context, o *execOptions, answer *cellcastv1alp
 		return
 	}
 	r := explain(err, e.Now())
-	e.say("Warning: the credential wasn't revoked; the cell's agent ends it at %s: %s", clock(s.Credential.RevokesAt.Time), printable(r.says))
+	e.say("Warning: the credential wasn't revoked; the cell's agent ends it at %s: %s", clock(s.Credential.RevokesAt.Time), terminal.Printable(r.says))
 	if r.requestID != "" {
-		e.say("Request id: %s", printable(r.requestID))
+		e.say("Request id: %s", terminal.Printable(r.requestID))
 	}
 }
 

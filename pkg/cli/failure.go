@@ -7,6 +7,7 @@ import (
 
 	"cellcast.io/cellcast/pkg/cli/bring"
 	"cellcast.io/cellcast/pkg/cli/door"
+	"cellcast.io/cellcast/pkg/cli/terminal"
 	"cellcast.io/cellcast/pkg/refusal"
 )
 
@@ -45,18 +46,18 @@ type report struct {
 
 // tell writes the report for a person.
 func (e Env) tell(r report, command string) {
-	e.say("Error: %s", printable(r.says))
+	e.say("Error: %s", terminal.Printable(r.says))
 	if r.exit == exitUsage {
 		e.say("See %s --help", command)
 	}
 	if r.stance != "" {
-		e.say("%s", printable(r.stance))
+		e.say("%s", terminal.Printable(r.stance))
 	}
 	if r.next != "" {
-		e.say("%s", printable(r.next))
+		e.say("%s", terminal.Printable(r.next))
 	}
 	if r.requestID != "" {
-		e.say("Request id: %s", printable(r.requestID))
+		e.say("Request id: %s", terminal.Printable(r.requestID))
 	}
 	if r.trace != nil {
 		_ = e.writeTrace(r.trace) // as say: there is nobody left to tell

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"cellcast.io/cellcast/pkg/cli/terminal"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 )
@@ -68,7 +69,7 @@ func table(w io.Writer, rows ...[]string) error {
 	for _, row := range rows {
 		row = slices.Clone(row)
 		for i, value := range row {
-			if row[i] = printable(value); value == "" {
+			if row[i] = terminal.Printable(value); value == "" {
 				row[i] = "<none>"
 			}
 		}
@@ -84,22 +85,3 @@ func cellName(cell string) string { return "cell.cellcast.io/" + cell }
 
 // age is a span of time in kubectl's words.
 func age(d time.Duration) string { return duration.HumanDuration(d) }
-
-// pasted is the text as one word of a shell's.
-func pasted(s string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./"
-	if s != "" && strings.Trim(s, plain) == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// printable keeps what came over the network from driving a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, s)
-}

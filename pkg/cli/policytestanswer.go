@@ -8,6 +8,7 @@ import (
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	"cellcast.io/cellcast/pkg/cli/rehearsal"
+	"cellcast.io/cellcast/pkg/cli/terminal"
 	"cellcast.io/cellcast/pkg/policy"
 	"cellcast.io/cellcast/pkg/refusal"
 )
@@ -62,7 +63,7 @@ func readRows[T any](e Env, paths []string, read func([]rehearsal.File) ([]T, []
 	}
 	rows, skipped, err := read(files)
 	for _, what := range skipped {
-		e.say("Skipped %s", printable(what))
+		e.say("Skipped %s", terminal.Printable(what))
 	}
 	return rows, err
 }
@@ -133,7 +134,7 @@ func (e Env) judge(x expectation, governing string, err error) error {
 	case x.refusal != "" && string(refused.Code) != x.refusal:
 		return e.unexpected("the refusal %s was expected, and another one came: %v", x.refusal, refused)
 	case x.refusal != "":
-		e.say("Refused as expected: %s", printable(refused.Error()))
+		e.say("Refused as expected: %s", terminal.Printable(refused.Error()))
 		return nil
 	case x.policy != "" && governing != "" && governing != x.policy:
 		return e.unexpected("policy %q governs, and %q was expected to", governing, x.policy)
@@ -144,6 +145,6 @@ func (e Env) judge(x expectation, governing string, err error) error {
 
 // unexpected says what came in place of what was expected.
 func (e Env) unexpected(format string, args ...any) error {
-	e.say("Error: %s", printable(fmt.Sprintf(format, args...)))
+	e.say("Error: %s", terminal.Printable(fmt.Sprintf(format, args...)))
 	return &exitStatus{exitRefused}
 }

@@ -9,6 +9,7 @@ import (
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	"cellcast.io/cellcast/pkg/cli/rehearsal"
+	"cellcast.io/cellcast/pkg/cli/terminal"
 	"cellcast.io/cellcast/pkg/policy"
 )
 
@@ -67,7 +68,7 @@ func (e Env) writePolicyName(name string) error {
 	if name == "" {
 		return nil
 	}
-	_, err := fmt.Fprintln(e.Out, "placementpolicy.registry.cellcast.io/"+printable(name))
+	_, err := fmt.Fprintln(e.Out, "placementpolicy.registry.cellcast.io/"+terminal.Printable(name))
 	return err
 }
 
@@ -142,7 +143,7 @@ func (e Env) listed(err error) error {
 		return err
 	}
 	for _, problem := range problems.All {
-		e.say("%s", printable(problem))
+		e.say("%s", terminal.Printable(problem))
 	}
 	return fmt.Errorf("%d problems: nothing was tested", len(problems.All))
 }
@@ -158,7 +159,7 @@ type paragraphs struct {
 func (p *paragraphs) line(format string, args ...any) {
 	p.some = true
 	if p.err == nil {
-		_, p.err = fmt.Fprintln(p.env.Out, printable(fmt.Sprintf(format, args...)))
+		_, p.err = fmt.Fprintln(p.env.Out, terminal.Printable(fmt.Sprintf(format, args...)))
 	}
 }
 

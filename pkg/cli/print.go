@@ -7,6 +7,7 @@ import (
 	"time"
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
+	"cellcast.io/cellcast/pkg/cli/terminal"
 	"cellcast.io/cellcast/pkg/refusal"
 )
 
@@ -17,12 +18,12 @@ func (e Env) printPlacement(o *placeOptions, answer *cellcastv1alpha1.Placement)
 	}
 	s := answer.Status
 	if o.format == formatName {
-		e.say("Decided by the %s, with confidence %s.", printable(string(s.Source)), printable(string(s.Confidence)))
+		e.say("Decided by the %s, with confidence %s.", terminal.Printable(string(s.Source)), terminal.Printable(string(s.Confidence)))
 	}
 	switch {
 	case o.writeKubeconfig != "":
 		e.say("Wrote %s with a credential for %s until %s: kubectl --kubeconfig %[1]s",
-			o.writeKubeconfig, printable(s.Cell.Name), clock(endOf(*s.Credential)))
+			o.writeKubeconfig, terminal.Printable(s.Cell.Name), clock(endOf(*s.Credential)))
 		if s.Credential.RevokesAt != nil {
 			e.say("It ends before that with: cellcast revoke %s", o.writeKubeconfig)
 		}
@@ -39,7 +40,7 @@ func (e Env) writePlacement(f format, answer *cellcastv1alpha1.Placement) error 
 	case formatJSON, formatYAML:
 		return f.write(e.Out, answer)
 	case formatName:
-		_, err := fmt.Fprintln(e.Out, cellName(printable(answer.Status.Cell.Name)))
+		_, err := fmt.Fprintln(e.Out, cellName(terminal.Printable(answer.Status.Cell.Name)))
 		return err
 	default:
 		header := []string{"CELL", "POLICY", "NAMESPACE", "SERVICEACCOUNT", "EXPIRES", "SOURCE", "CONFIDENCE"}

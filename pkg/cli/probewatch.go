@@ -10,6 +10,7 @@ import (
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/cli/checklist"
+	"cellcast.io/cellcast/pkg/cli/terminal"
 )
 
 // probePoll is how often the row is read while a probe is under way.
@@ -115,7 +116,7 @@ func (w *probeWatch) look(ctx context.Context) (over bool, err error) {
 		// The spec or the credential changed, or the hub ended in the middle.
 		w.run = run.ID
 		w.list.Forget()
-		w.env.say("Another run has taken its place: %s.", printable(string(run.Reason)))
+		w.env.say("Another run has taken its place: %s.", terminal.Printable(string(run.Reason)))
 	}
 	now := checklist.Asked
 	if w.begun {
@@ -153,6 +154,6 @@ func (w *probeWatch) end() error {
 	if len(goodFor) > 0 {
 		text += ", for " + strings.Join(goodFor, ", ")
 	}
-	_, err := fmt.Fprintln(w.env.Out, printable(text)+".")
+	_, err := fmt.Fprintln(w.env.Out, terminal.Printable(text)+".")
 	return err
 }

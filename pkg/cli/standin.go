@@ -12,6 +12,7 @@ import (
 	"cellcast.io/cellcast/pkg/cli/decisions"
 	"cellcast.io/cellcast/pkg/cli/kubeconfigfile"
 	"cellcast.io/cellcast/pkg/cli/stance"
+	"cellcast.io/cellcast/pkg/cli/terminal"
 	"cellcast.io/cellcast/pkg/refusal"
 )
 
@@ -72,16 +73,16 @@ func standInFor(spec cellcastv1alpha1.PlacementSpec, a stance.Answer, failed err
 // sayStoodIn says what failed, and what was answered instead.
 func (e Env) sayStoodIn(o *placeOptions, a stance.Answer, failed error) {
 	r := explain(failed, e.Now())
-	e.say("Warning: %s", printable(r.says))
+	e.say("Warning: %s", terminal.Printable(r.says))
 	if r.requestID != "" {
-		e.say("Request id: %s", printable(r.requestID))
+		e.say("Request id: %s", terminal.Printable(r.requestID))
 	}
 	from := "the cell that was named for this case"
 	if a.Source == cellcastv1alpha1.SourceCache {
 		from = fmt.Sprintf("the hub's decision of %s ago", age(e.Now().Sub(a.DecidedAt)))
 	}
 	e.say("Answered by --on-unavailable=%s: %s, %s (source %s, confidence %s). A credential never falls back: there is none.",
-		o.stance.String(), printable(a.Cell.Name), from, a.Source, a.Confidence)
+		o.stance.String(), terminal.Printable(a.Cell.Name), from, a.Source, a.Confidence)
 }
 
 // remember keeps the hub's decision for last-known. That it can't doesn't fail

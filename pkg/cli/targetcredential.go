@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"cellcast.io/cellcast/pkg/cli/bring"
+	"cellcast.io/cellcast/pkg/cli/terminal"
 	"cellcast.io/cellcast/pkg/secret"
 )
 
@@ -40,7 +41,7 @@ func (e Env) createCredential(ctx context.Context, o *targetRegisterOptions, t b
 	for _, object := range t.Optional() {
 		err := e.ensure(ctx, site, object)
 		if apierrors.IsForbidden(err) {
-			e.say("Note: %s isn't created, for you may not do that: %s. The target can be used without; the probe says for what.", named(object), printable(err.Error()))
+			e.say("Note: %s isn't created, for you may not do that: %s. The target can be used without; the probe says for what.", named(object), terminal.Printable(err.Error()))
 			continue
 		}
 		if err != nil {

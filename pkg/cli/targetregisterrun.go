@@ -13,6 +13,7 @@ import (
 	"cellcast.io/cellcast/pkg/cli/door"
 	"cellcast.io/cellcast/pkg/cli/kubeconfigfile"
 	"cellcast.io/cellcast/pkg/kubeconfig"
+	"cellcast.io/cellcast/pkg/shell"
 )
 
 // registerTarget gathers the facts, and prints or creates what follows from them:
@@ -118,7 +119,7 @@ func (e Env) registerAt(ctx context.Context, o *targetRegisterOptions, hub *brin
 			return errors.Join(err, failed)
 		}
 		e.say("Wrote %s, readable by you alone. Put it into Vault, where MOUNT is the KV engine of the hub, and remove it:", o.writeKubeconfig)
-		e.say("  vault kv put -mount=MOUNT %s %s=@%s && rm %[3]s", pasted(o.vaultPath), registryv1alpha1.SecretKeyKubeconfig, pasted(o.writeKubeconfig))
+		e.say("  vault kv put -mount=MOUNT %s %s=@%s && rm %[3]s", shell.Word(o.vaultPath), registryv1alpha1.SecretKeyKubeconfig, shell.Word(o.writeKubeconfig))
 	}
 	if err != nil {
 		return err

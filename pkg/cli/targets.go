@@ -11,6 +11,7 @@ import (
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	"cellcast.io/cellcast/pkg/cli/door"
+	"cellcast.io/cellcast/pkg/cli/terminal"
 )
 
 const targetsHelp = `Show what you may launch onto: the cells that a policy permits, and the brought
@@ -136,7 +137,7 @@ func secretRules(items []cellcastv1alpha1.LaunchTarget) string {
 		if ofKind[rule.kind] > 1 {
 			on = string(rule.kind) + " " + strings.Join(names[rule], ", ")
 		}
-		fmt.Fprintf(&out, "\nSecrets on %s: %s\n", printable(on), printable(rule.rule))
+		fmt.Fprintf(&out, "\nSecrets on %s: %s\n", terminal.Printable(on), terminal.Printable(rule.rule))
 	}
 	return out.String()
 }

@@ -6,6 +6,7 @@ import (
 
 	"cellcast.io/cellcast/pkg/cli/bring"
 	"cellcast.io/cellcast/pkg/cli/door"
+	"cellcast.io/cellcast/pkg/cli/terminal"
 	"cellcast.io/cellcast/pkg/kubeconfig"
 	"cellcast.io/cellcast/pkg/secret"
 )
@@ -93,7 +94,7 @@ func (e Env) sayRefusals(o *targetRegisterOptions, source *bring.Source) error {
 	}
 	e.say("What the hub takes of a kubeconfig can't carry this of context %q:", source.Context)
 	for _, refused := range open {
-		e.say("  %s", printable(refused.Error()))
+		e.say("  %s", terminal.Printable(refused.Error()))
 	}
 	const makes = "--create-credential makes a token for the hub on the target, with that login of yours"
 	const names = "--endpoint and --certificate-authority name the address and the CA for the hub, where those of the kubeconfig are for you alone"

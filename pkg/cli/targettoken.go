@@ -11,6 +11,7 @@ import (
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	"cellcast.io/cellcast/pkg/cli/door"
 	"cellcast.io/cellcast/pkg/cli/kubeconfigfile"
+	"cellcast.io/cellcast/pkg/cli/terminal"
 )
 
 //nolint:gosec // a help text
@@ -90,7 +91,7 @@ func (e Env) targetToken(ctx context.Context, o *targetTokenOptions, name string
 		return nil
 	}
 	e.say("Wrote %s with a credential for %s on target %s until %s: kubectl --kubeconfig %[1]s", o.writeKubeconfig,
-		printable(answer.Status.Credential.Namespace+"/"+answer.Status.Credential.ServiceAccountName), name, clock(endOf(*answer.Status.Credential)))
+		terminal.Printable(answer.Status.Credential.Namespace+"/"+answer.Status.Credential.ServiceAccountName), name, clock(endOf(*answer.Status.Credential)))
 	return nil
 }
 

@@ -18,6 +18,8 @@ import (
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/cli/bring"
 	"cellcast.io/cellcast/pkg/cli/door"
+	"cellcast.io/cellcast/pkg/cli/terminal"
+	"cellcast.io/cellcast/pkg/shell"
 )
 
 const targetUnregisterHelp = `Take a target away from the hub: the row, the Secret with its kubeconfig, and the
@@ -181,7 +183,7 @@ func leftovers(ctx context.Context, hub *bring.Site, t bring.Target) (remains, e
 func (r remains) advice() string {
 	var out strings.Builder
 	if r.vault != "" {
-		fmt.Fprintf(&out, "The kubeconfig remains in Vault:\n  vault kv metadata delete -mount=MOUNT %s\n", pasted(printable(r.vault)))
+		fmt.Fprintf(&out, "The kubeconfig remains in Vault:\n  vault kv metadata delete -mount=MOUNT %s\n", shell.Word(terminal.Printable(r.vault)))
 	}
 	namespace, account, _ := strings.Cut(r.account, "/")
 	// An annotation can hold anything, and this is to be pasted to a shell.

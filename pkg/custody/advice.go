@@ -2,13 +2,13 @@ package custody
 
 import (
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/custody/vault"
+	"cellcast.io/cellcast/pkg/shell"
 )
 
 // secretAdvice is what is said where a Secret doesn't serve.
@@ -64,20 +64,16 @@ func pathRefused(cause error) *Unavailable {
 
 // vaultUnread is what is said where Vault doesn't give the secret.
 func vaultUnread(ref *registryv1alpha1.TargetVaultRef, err error) *Unavailable {
-	pasted := ref.Path                      // to a shell
-	if strings.ContainsAny(pasted, "$&~") { // of what the row's schema lets into a path
-		pasted = "'" + pasted + "'"
-	}
 	because := func(reason Reason, format string, args ...any) *Unavailable {
 		return &Unavailable{Reason: reason, what: "Vault, " + ref.Path, cause: err, advice: fmt.Sprintf(format, args...)}
 	}
 	switch vault.KindOf(err) {
 	case vault.Absent:
 		return because(ReasonAbsent, "Vault has no secret at %s, or its newest version was deleted. Put the kubeconfig there: "+
-			"vault kv put -mount=MOUNT %s %s=@FILE, with the mount that the hub's operator tells.", ref.Path, pasted, keyOf(ref))
+			"vault kv put -mount=MOUNT %s %s=@FILE, with the mount that the hub's operator tells.", ref.Path, shell.Word(ref.Path), keyOf(ref))
 	case vault.NoKey:
 		return because(ReasonMalformed, "The secret at %s has no text under the key %s. Put the kubeconfig there: "+
-			"vault kv patch -mount=MOUNT %s %s=@FILE", ref.Path, keyOf(ref), pasted, keyOf(ref))
+			"vault kv patch -mount=MOUNT %s %s=@FILE", ref.Path, keyOf(ref), shell.Word(ref.Path), keyOf(ref))
 	case vault.Denied:
 		return because(ReasonForbidden, "Vault forbids the hub to read %s. The hub's operator can mend its policy: it needs read below MOUNT/data/users/ and MOUNT/data/groups/.", ref.Path)
 	case vault.LoginRefused, vault.NoHubToken:

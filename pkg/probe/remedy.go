@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"cellcast.io/cellcast/pkg/probe/contract"
+	"cellcast.io/cellcast/pkg/shell"
 )
 
 // readyz asks the API of the kubeconfig how it is.
@@ -63,13 +64,9 @@ func apply(objects ...runtime.Object) string {
 
 // command is a command for a shell: what a shell might read otherwise is quoted.
 func command(args ...string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,"
-	quoted := make([]string, len(args))
+	words := make([]string, len(args))
 	for i, arg := range args {
-		quoted[i] = arg
-		if arg == "" || strings.Trim(arg, plain) != "" {
-			quoted[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
+		words[i] = shell.Word(arg)
 	}
-	return strings.Join(quoted, " ")
+	return strings.Join(words, " ")
 }

@@ -60,6 +60,19 @@ func (v *View) Reaches(c policy.Caller, cell *registryv1alpha1.Cluster) bool {
 	})
 }
 
+// Permitting returns the names of those policies that permit the cell, in order.
+// reachable are a caller's Policies.Reachable, found once for many cells.
+func Permitting(reachable []*policy.Policy, cell *registryv1alpha1.Cluster) []string {
+	var names []string
+	for _, p := range reachable {
+		if p.Selector.Matches(labels.Set(cell.Labels)) {
+			names = append(names, p.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // Entry returns the policy of this name as it was read, compiled or not.
 func (v *View) Entry(name string) (*Entry, bool) {
 	e, ok := v.entries[name]

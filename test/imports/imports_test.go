@@ -13,7 +13,7 @@ const module = "cellcast.io/cellcast/"
 // pure packages decide on values; a client or a clock in them would hide an
 // input of the decision.
 var pure = []string{"pkg/audit", "pkg/policy", "pkg/capacity", "pkg/placement", "pkg/seal", "pkg/revocation", "pkg/cli/stance",
-	"pkg/kubeconfig", "pkg/kubeconfig/address", "pkg/probe/contract"}
+	"pkg/kubeconfig", "pkg/kubeconfig/address", "pkg/probe/contract", "pkg/shell"}
 
 // minting is what a program on every cell, or on a runner, must not contain:
 // then no flaw in it can mint.

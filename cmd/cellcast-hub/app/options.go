@@ -144,7 +144,7 @@ func (o *Options) Validate() []error {
 	if s.ReporterAudience == "" {
 		errs = append(errs, errors.New("--reporter-audience is empty: set the audience that the agents' tokens carry"))
 	}
-	if u, err := url.Parse(s.ExternalURL); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if !isBareHTTPS(s.ExternalURL) {
 		errs = append(errs, errors.New("--external-url must be the https URL, without userinfo, query or fragment, at which the cells reach --external-port"))
 	}
 	errs = append(errs, validateReplicas(s)...)
@@ -156,6 +156,13 @@ func (o *Options) Validate() []error {
 		errs = append(errs, errors.New("--secure-port is 0: the hub serves nothing without it"))
 	}
 	return errs
+}
+
+// isBareHTTPS reports whether the text is an https URL without userinfo, query or
+// fragment.
+func isBareHTTPS(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }
 
 // Config returns the configuration of a hub.

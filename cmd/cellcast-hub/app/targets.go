@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 
 	"github.com/spf13/pflag"
 
@@ -56,7 +55,7 @@ func validateTargets(s hub.Settings) []error {
 		errs = append(errs, errors.New("--posts-per-second and --posts-per-source must not be negative; 0 is no limit"))
 	}
 	if v := t.Vault; v.Address != "" {
-		if u, err := url.Parse(v.Address); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		if !isBareHTTPS(v.Address) {
 			errs = append(errs, errors.New("--vault-address must be an https URL without userinfo, query or fragment"))
 		}
 		if v.Mount == "" || v.AuthMount == "" || v.Role == "" || v.Audience == "" {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+	"cellcast.io/cellcast/pkg/cli/terminal"
 )
 
 const (
@@ -17,8 +18,8 @@ const (
 
 // line is an item in one line.
 func line(result, name, message string) string {
-	text := fmt.Sprintf("%-*s%s", column, printable(result), printable(name))
-	if message = printable(message); message != "" {
+	text := fmt.Sprintf("%-*s%s", column, terminal.Printable(result), terminal.Printable(name))
+	if message = terminal.Printable(message); message != "" {
 		text += ": " + message
 	}
 	return strings.TrimRight(text, " ")
@@ -33,7 +34,7 @@ func whole(c registryv1alpha1.TargetCheck) []string {
 	}
 	for _, part := range c.Items {
 		if wrong(part.Result) {
-			lines = append(lines, fmt.Sprintf("%*s%-*s%s\n", column, "", column, printable(string(part.Result)), printable(part.Name)))
+			lines = append(lines, fmt.Sprintf("%*s%-*s%s\n", column, "", column, terminal.Printable(string(part.Result)), terminal.Printable(part.Name)))
 		}
 	}
 	return append(lines, remedy(c.Remedy)...)
@@ -45,7 +46,7 @@ func whole(c registryv1alpha1.TargetCheck) []string {
 func remedy(text string) []string {
 	var kept []string
 	for l := range strings.Lines(text) {
-		kept = append(kept, strings.TrimRight(printable(strings.TrimRight(l, "\r\n")), " "))
+		kept = append(kept, strings.TrimRight(terminal.Printable(strings.TrimRight(l, "\r\n")), " "))
 	}
 	switch len(kept) {
 	case 0:
@@ -54,17 +55,4 @@ func remedy(text string) []string {
 		return []string{fmt.Sprintf("%*s%s\n", column, "", kept[0])}
 	}
 	return []string{"\n" + strings.Join(kept, "\n") + "\n\n"}
-}
-
-// printable keeps what came over the network from driving a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r < ' ', r == 0x7f, r >= 0x80 && r < 0xa0:
-			return ' '
-		case r == 0x2028, r == 0x2029, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f:
-			return ' ' // it would end the line, or turn the text around
-		}
-		return r
-	}, s)
 }

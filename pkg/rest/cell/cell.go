@@ -8,8 +8,6 @@ package cell
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -105,16 +103,10 @@ func (s *Storage) List(ctx context.Context, options *metainternalversion.ListOpt
 
 // see returns the cell as a caller sees it whom these policies may govern.
 func (s *Storage) see(cluster *registryv1alpha1.Cluster, reachable []*policy.Policy, all bool, now time.Time) (*cellcastv1alpha1.Cell, bool) {
-	var permits []string
-	for _, p := range reachable {
-		if p.Selector.Matches(labels.Set(cluster.Labels)) {
-			permits = append(permits, p.Name)
-		}
-	}
+	permits := registry.Permitting(reachable, cluster)
 	if len(permits) == 0 && !all {
 		return nil, false
 	}
-	slices.SortFunc(permits, strings.Compare)
 	load, known := s.Capacity.Describe(cluster.Name, now)
 	if !known { // registered this very moment
 		load.Health = cellcastv1alpha1.CapacityUnknown

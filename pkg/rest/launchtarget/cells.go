@@ -1,14 +1,12 @@
 package launchtarget
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/policy"
+	"cellcast.io/cellcast/pkg/registry"
 )
 
 // cellSecrets is the rule on secrets that holds on every cell.
@@ -18,16 +16,10 @@ const cellSecrets = "A launch may use any secret that you may get." //nolint:gos
 func cells(rows []*registryv1alpha1.Cluster, reachable []*policy.Policy, all bool) []cellcastv1alpha1.LaunchTarget {
 	var out []cellcastv1alpha1.LaunchTarget
 	for _, row := range rows {
-		var permits []string
-		for _, p := range reachable {
-			if p.Selector.Matches(labels.Set(row.Labels)) {
-				permits = append(permits, p.Name)
-			}
-		}
+		permits := registry.Permitting(reachable, row)
 		if len(permits) == 0 && !all {
 			continue
 		}
-		slices.Sort(permits)
 		reason := closed(row.Spec.State)
 		if len(permits) == 0 {
 			reason = "no PlacementPolicy permits you this cell"
