@@ -16,12 +16,16 @@ const (
 	probeEvery = 200 * time.Millisecond
 	// probeWithin bounds one such question.
 	probeWithin = time.Second
+	// silences is how many in a row without an answer make a replica unready.
+	silences = 3
 )
 
 // Balancer stands for the hub's Service where the hub has several replicas. It
 // passes TCP on, so TLS ends at the replica. A new connection goes to the ready
 // replicas in turn, and stays where it is until one of its ends closes it. It
-// tries no second replica, as a Service doesn't. It lives in the process that
+// tries no second replica, as a Service doesn't. One that is terminated gets no
+// new connection from that moment on, and one that is merely slow to say whether
+// it's ready keeps its place, as with a kubelet. It lives in the process that
 // deployed the hub.
 type Balancer struct {
 	// URL is the hub's direct door, whichever replica answers.
@@ -31,10 +35,11 @@ type Balancer struct {
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 
-	mu    sync.Mutex
-	ready []bool
-	turn  int
-	open  map[io.Closer]bool // nil once it's closed
+	mu     sync.Mutex
+	ready  []bool
+	silent []int // questions in a row that weren't answered in time
+	turn   int
+	open   map[io.Closer]bool // nil once it's closed
 }
 
 // backend is a replica as the balancer sees it.
@@ -42,6 +47,12 @@ type backend struct {
 	ready func(context.Context) error
 	// addresses are where it listens, in the order of the balancer's own.
 	addresses []string
+}
+
+// route is how the balancer leads to one of its backends.
+type route struct {
+	balancer *Balancer
+	which    int
 }
 
 // newBalancer listens on the addresses: the i-th leads to the i-th address of
@@ -54,7 +65,8 @@ func newBalancer(backends []backend, addresses ...string) (*Balancer, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	b := &Balancer{
 		URL:      "https://localhost:" + door,
-		backends: backends, stop: stop, ready: make([]bool, len(backends)), open: map[io.Closer]bool{},
+		backends: backends, stop: stop, open: map[io.Closer]bool{},
+		ready: make([]bool, len(backends)), silent: make([]int, len(backends)),
 	}
 	for which, address := range addresses {
 		listener, err := net.Listen("tcp4", address)
@@ -99,20 +111,60 @@ func (b *Balancer) watch(ctx context.Context) {
 	}
 }
 
-// probe asks every backend at once.
+// probe asks every backend at once, and believes all of them together: one that
+// comes is in before one that goes is out.
 func (b *Balancer) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
+	answers := make([]error, len(b.backends))
 	var asked sync.WaitGroup
 	for i, backend := range b.backends {
-		asked.Go(func() {
-			ready := backend.ready(ctx) == nil
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.ready[i] = ready
-		})
+		asked.Go(func() { answers[i] = backend.ready(ctx) })
 	}
 	asked.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, err := range answers {
+		if !errors.Is(err, context.DeadlineExceeded) {
+			b.ready[i], b.silent[i] = err == nil, 0
+		} else if b.silent[i]++; b.silent[i] >= silences {
+			b.ready[i] = false
+		}
+	}
+}
+
+// leave has the balancer open no new connection to a replica that is told to end.
+func (r *route) leave() {
+	if r == nil {
+		return
+	}
+	r.balancer.mu.Lock()
+	defer r.balancer.mu.Unlock()
+	r.balancer.ready[r.which] = false
+}
+
+// await waits until the balancer leads to the replica, as a rolling update does
+// before it ends the next one.
+func (r *route) await(ctx context.Context) error {
+	if r == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	for !r.balancer.isReady(r.which) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the balancer to lead to the replica: %w", ctx.Err())
+		case <-time.After(readyEvery):
+		}
+	}
+	return nil
+}
+
+func (b *Balancer) isReady(which int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ready[which]
 }
 
 // pick returns the address of the next ready backend.

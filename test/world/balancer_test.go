@@ -130,8 +130,32 @@ func TestBalancer(t *testing.T) {
 	}
 }
 
-func (b *Balancer) isReady(i int) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.ready[i]
+func TestReadinessOfABackend(t *testing.T) {
+	slow, unready := context.DeadlineExceeded, errors.New("not ready")
+	for name, c := range map[string]struct {
+		answers []error
+		want    bool
+	}{
+		"one that is ready":                   {[]error{nil}, true},
+		"one that says it isn't":              {[]error{nil, unready}, false},
+		"one that comes back":                 {[]error{unready, nil}, true},
+		"one that is slow twice":              {[]error{nil, slow, slow}, true},
+		"one that is slow three times":        {[]error{nil, slow, slow, slow}, false},
+		"one that is slow now and again":      {[]error{nil, slow, slow, nil, slow, slow}, true},
+		"one that goes and is slow to say so": {[]error{nil, unready, slow}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			b := &Balancer{ready: make([]bool, 1), silent: make([]int, 1), backends: []backend{{ready: func(context.Context) error {
+				asked++
+				return c.answers[asked-1]
+			}}}}
+			for range c.answers {
+				b.probe(t.Context())
+			}
+			if b.isReady(0) != c.want {
+				t.Errorf("after %v it's ready: %t", c.answers, b.isReady(0))
+			}
+		})
+	}
 }

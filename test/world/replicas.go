@@ -84,7 +84,13 @@ func (h *Hub) balance(externals []string) (err error) {
 	}
 	h.Balancer, err = newBalancer(backends,
 		net.JoinHostPort(loopback, strconv.Itoa(h.doorPort)), net.JoinHostPort(h.world.outside, strconv.Itoa(h.externalPort)))
-	return err
+	if err != nil {
+		return err
+	}
+	for i, server := range h.Servers {
+		server.route = &route{h.Balancer, i}
+	}
+	return nil
 }
 
 // Terminate ends the server as a rolling update does: it is told to, and drains
@@ -95,6 +101,7 @@ func (s *Server) Terminate(ctx context.Context) error {
 	if r == nil {
 		return nil
 	}
+	s.route.leave()
 	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("terminating %s: %w", s.name, err)
 	}
@@ -109,10 +116,14 @@ func (s *Server) Terminate(ctx context.Context) error {
 	}
 }
 
-// Restart terminates the server and starts it again.
+// Restart terminates the server and starts it again. It returns when callers are
+// led to it.
 func (s *Server) Restart(ctx context.Context) error {
 	if err := s.Terminate(ctx); err != nil {
 		return err
 	}
-	return s.Start(ctx)
+	if err := s.Start(ctx); err != nil {
+		return err
+	}
+	return s.route.await(ctx)
 }

@@ -21,7 +21,8 @@ type Server struct {
 	// CAFile holds the certificate that it is checked against.
 	CAFile string
 
-	port int
+	port  int
+	route *route // nil where no balancer leads to it
 }
 
 // ServerOptions say how a cellcast-hub is started.
