@@ -98,6 +98,7 @@ func TestFailuresAreSortedByKind(t *testing.T) {
 	tests := map[string]struct {
 		arrange    func(world)
 		account    string
+		timeout    time.Duration // of a call; zero is the default
 		kind       failure.Kind
 		retryAfter time.Duration
 	}{
@@ -110,7 +111,7 @@ func TestFailuresAreSortedByKind(t *testing.T) {
 		"a redirect":                            {arrange: status(307), kind: failure.Unexpected},
 		"a page where an object should be":      {arrange: status(200), kind: failure.Unexpected},
 		"a cell that breaks off the connection": {arrange: func(w world) { w.cell.Down(true) }, kind: failure.Unreachable},
-		"a cell that doesn't answer in time":    {arrange: func(w world) { w.cell.Hang(true) }, kind: failure.Unreachable},
+		"a cell that doesn't answer in time":    {arrange: func(w world) { w.cell.Hang(true) }, timeout: 200 * time.Millisecond, kind: failure.Unreachable},
 		"a hub that can't get its own token": {
 			arrange: func(w world) {
 				w.hub.Fail(apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, "cellcast-hub", nil))
@@ -132,7 +133,7 @@ func TestFailuresAreSortedByKind(t *testing.T) {
 	}
 	for sentence, tt := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			w := newWorld(t, cell.Options{CallTimeout: 200 * time.Millisecond})
+			w := newWorld(t, cell.Options{CallTimeout: tt.timeout})
 			if tt.arrange != nil {
 				tt.arrange(w)
 			}

@@ -102,7 +102,7 @@ func TestExecRunsNothingWithoutACredential(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := newJob(t)
 			j.hub.with(func(h *credentialhub) { h.refuses["placements"] = test.code })
-			got := j.run("exec", "--workload", "payments/api", "--timeout", "1s", "--", "echo", "it ran")
+			got := j.run("exec", "--workload", "payments/api", "--timeout", "4s", "--", "echo", "it ran")
 			if got.code != test.exit || got.out != "" || !strings.Contains(got.err, "Error: "+string(test.code)+": the fake says so\n") {
 				t.Errorf("got %+v", got)
 			}

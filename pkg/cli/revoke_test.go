@@ -169,7 +169,7 @@ func TestRevokeSaysWhyNot(t *testing.T) {
 			j := newJob(t)
 			j.hub.with(func(h *credentialhub) { h.refuses["cells/eu-1/revocation"] = test.code })
 			path := j.cellKubeconfig(revocableCredential(time.Minute))
-			got := j.run("revoke", path, "--timeout", "1s")
+			got := j.run("revoke", path, "--timeout", "4s")
 			if got.code != test.exit || got.out != "" || !strings.Contains(got.err, "Error: "+string(test.code)+": the fake says so\n") ||
 				!strings.Contains(got.err, "Request id: "+requestID+"\n") {
 				t.Errorf("got %+v, want exit %d", got, test.exit)

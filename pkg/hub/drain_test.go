@@ -144,7 +144,7 @@ func TestLeavingReplicaClosesItsConnections(t *testing.T) {
 		ask()
 		close(leaving)
 		ask()
-		for range 100 { // a GOAWAY comes beside the answer
+		for range 1000 { // a GOAWAY comes beside the answer
 			ask()
 			if from[len(from)-1] != from[0] {
 				break

@@ -116,7 +116,7 @@ func TestExcessIsBounded(t *testing.T) {
 			began := time.Now()
 			s := surplusOf(authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{tc.rule}}, allowed(spec))
 			c := warning("").with(s.items()).check(registryv1alpha1.CheckExcess)
-			if took := time.Since(began); took > 30*time.Second {
+			if took := time.Since(began); took > 2*time.Minute {
 				t.Errorf("it took %s", took)
 			}
 			if len(c.Items) > 64 || tc.last != "" && c.Items[len(c.Items)-1].Name != tc.last {

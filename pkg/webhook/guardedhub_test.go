@@ -12,6 +12,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -127,7 +128,7 @@ func (h guardedHub) configure(t *testing.T) {
 
 func until(t *testing.T, what string, check func(context.Context) bool) {
 	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true,
+	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true,
 		func(ctx context.Context) (bool, error) { return check(ctx), nil }); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
@@ -144,7 +145,7 @@ func (h guardedHub) as(t *testing.T, config *rest.Config) client.Client {
 }
 
 // user is somebody who may write targets in the namespace default, and has these
-// rights beside that.
+// rights beside that. It returns once they count.
 func (h guardedHub) user(t *testing.T, name string, groups []string, rights ...rbacv1.PolicyRule) client.Client {
 	t.Helper()
 	u, err := h.User(name, groups...)
@@ -164,6 +165,14 @@ func (h guardedHub) user(t *testing.T, name string, groups []string, rights ...r
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	until(t, name+" may write targets", func(ctx context.Context) bool {
+		review, err := h.admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: name, ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: "default", Verb: "create", Group: "registry.cellcast.io", Resource: "clustertargets",
+			}},
+		}, metav1.CreateOptions{})
+		return err == nil && review.Status.Allowed
+	})
 	return h.as(t, u.Config())
 }
 

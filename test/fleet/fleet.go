@@ -158,10 +158,10 @@ func (f *Fleet) settled(ctx context.Context) error {
 	return nil
 }
 
-// Eventually waits for at most a minute until check returns nil.
+// Eventually waits for at most three minutes until check returns nil.
 func (f *Fleet) Eventually(ctx context.Context, what string, check func(context.Context) error) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 		last = check(ctx)
 		return last == nil, nil
 	})

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -151,13 +153,8 @@ func TestDrainingMovesTheNextPlacementAndKeepsWhatWasIssued(t *testing.T) {
 
 func setState(t *testing.T, cell string, state registryv1alpha1.ClusterState) {
 	t.Helper()
-	clusters := hub.Admin.RegistryV1alpha1().Clusters()
-	row, err := clusters.Get(context.Background(), cell, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	row.Spec.State = state
-	if _, err := clusters.Update(context.Background(), row, metav1.UpdateOptions{}); err != nil {
+	patch := fmt.Appendf(nil, `{"spec":{"state":%q}}`, state)
+	if _, err := hub.Admin.RegistryV1alpha1().Clusters().Patch(context.Background(), cell, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

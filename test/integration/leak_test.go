@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -75,19 +76,23 @@ func metrics(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hub.Hub.Server.URL+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	raw, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var raw []byte
+	eventually(t, "anyone may read the metrics", func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, hub.Hub.Server.URL+"/metrics", nil)
+		if err != nil {
+			return err
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return errors.New(response.Status)
+		}
+		raw, err = io.ReadAll(response.Body)
+		return err
+	})
 	for _, name := range []string{"cellcast_audit_records_total", `cellcast_audit_records_lost_total{event="mint"} 0`, `cellcast_cell_report_age_seconds{cell="prod-eu"}`, "apiserver_request_total", "controller_runtime_reconcile_total"} {
 		if !strings.Contains(string(raw), name) {
 			t.Errorf("/metrics lacks %s", name)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -184,7 +185,7 @@ func user(t *testing.T, name string) versioned.Interface {
 	return client
 }
 
-// placers lets the members of a group place.
+// placers lets the members of a group place. It returns once that counts.
 func placers(t *testing.T, group string) {
 	t.Helper()
 	admin, err := kubernetes.NewForConfig(hub.Hub.Admin.Config())
@@ -203,6 +204,18 @@ func placers(t *testing.T, group string) {
 		if err := bindings.Delete(context.Background(), "test-"+group, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
+	})
+	eventually(t, group+" may place", func(ctx context.Context) error {
+		review, err := admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				Groups:             []string{group},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create", Group: "cellcast.io", Resource: "placements"},
+			},
+		}, metav1.CreateOptions{})
+		if err == nil && !review.Status.Allowed {
+			err = errors.New("the API server doesn't know of the binding yet")
+		}
+		return err
 	})
 }
 

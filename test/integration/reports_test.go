@@ -181,16 +181,16 @@ func TestFromPodsOnACellToThePlacement(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if cell.Status.UtilisationPercent != "50.0" || cell.Status.WorstResource != "cpu" {
-			return fmt.Errorf("prod-eu is at %s %% of %s", cell.Status.UtilisationPercent, cell.Status.WorstResource)
+		if cell.Status.Capacity != cellcastv1alpha1.CapacityFresh || cell.Status.UtilisationPercent != "50.0" || cell.Status.WorstResource != "cpu" {
+			return fmt.Errorf("prod-eu is %s, at %s %% of %s", cell.Status.Capacity, cell.Status.UtilisationPercent, cell.Status.WorstResource)
 		}
 		// What other tests placed is reserved for a minute.
 		other, err := hub.Admin.CellcastV1alpha1().Cells().Get(ctx, "prod-us", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		if percent, err := strconv.ParseFloat(other.Status.UtilisationPercent, 64); err != nil || percent >= 50 {
-			return fmt.Errorf("prod-us is at %s %%", other.Status.UtilisationPercent)
+		if percent, err := strconv.ParseFloat(other.Status.UtilisationPercent, 64); err != nil || percent >= 50 || other.Status.Capacity != cellcastv1alpha1.CapacityFresh {
+			return fmt.Errorf("prod-us is %s, at %s %%", other.Status.Capacity, other.Status.UtilisationPercent)
 		}
 		return nil
 	})

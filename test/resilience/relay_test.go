@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,9 +21,14 @@ import (
 // away and came back. What these know of the fleet, the relay told them.
 func TestEveryReplicaRanksEveryCell(t *testing.T) {
 	require(t)
-	gather(t)
-	for _, replica := range hub.Hub.Servers {
-		t.Run(replica.Name()+" ranks", func(t *testing.T) { ranks(t, replica) })
+	for tries := 1; ; tries++ {
+		gather(t)
+		for _, replica := range hub.Hub.Servers {
+			t.Run(replica.Name()+" ranks", func(t *testing.T) { ranks(t, replica) })
+		}
+		if tries == 2 || !strayed(t) {
+			break
+		}
 	}
 	if direct := count(t, hub.Hub.Servers[0], directly, `subresource="capacity"`); direct < 3 {
 		t.Errorf("%v reports came to the first replica, want one of each cell at least", direct)
@@ -49,7 +55,7 @@ const directly = "apiserver_request_total"
 func gather(t *testing.T) {
 	t.Helper()
 	first, others := hub.Hub.Servers[0], hub.Hub.Servers[1:]
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for _, other := range others {
 		if err := other.Terminate(ctx); err != nil {
@@ -66,6 +72,15 @@ func gather(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// strayed reports whether an agent came to another replica than the first, as one
+// does whose request took too long.
+func strayed(t *testing.T) bool {
+	t.Helper()
+	return slices.ContainsFunc(hub.Hub.Servers[1:], func(replica *world.Server) bool {
+		return count(t, replica, directly, `subresource="capacity"`) != 0
+	})
 }
 
 // ranks checks what a replica says of the fleet, and that it keeps hearing.

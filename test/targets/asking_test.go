@@ -91,8 +91,8 @@ func (b *brought) first() *registryv1alpha1.ClusterTarget {
 	})
 }
 
-// longestRun is more than a run takes whose canary never starts.
-const longestRun = 3 * time.Minute
+// longestRun is more than a run may take.
+const longestRun = 5 * time.Minute
 
 // ends is the row once the run that the check means has ended.
 func (b *brought) ends(is func(*registryv1alpha1.ClusterTarget) error) (row *registryv1alpha1.ClusterTarget) {
@@ -139,7 +139,7 @@ func (b *brought) reaccounts() string {
 func (b *brought) noCanary(namespaces ...string) {
 	b.t.Helper()
 	for _, namespace := range append(namespaces, b.name) {
-		patiently(b.t, 30*time.Second, "no canary is left in "+namespace, func(ctx context.Context) error {
+		patiently(b.t, 2*time.Minute, "no canary is left in "+namespace, func(ctx context.Context) error {
 			pods, err := b.target.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 			if err != nil {
 				return err

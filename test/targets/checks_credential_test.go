@@ -1,8 +1,12 @@
 package targets
 
 import (
+	"context"
+	"errors"
 	"strings"
+	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
@@ -22,6 +26,7 @@ func credentialFaults() []fault {
 				if err := b.core.RbacV1().Roles(b.name).Delete(b.t.Context(), b.name+"-kubeconfig", metav1.DeleteOptions{}); err != nil {
 					b.t.Fatal(err)
 				}
+				b.untilHubMayRead(false, b.name+"-kubeconfig")
 				return true
 			},
 			check: registryv1alpha1.CheckCredential, result: failed, state: registryv1alpha1.TargetCredentialUnavailable,
@@ -69,9 +74,20 @@ func credentialFaults() []fault {
 		{
 			sentence: "authenticated, a token that ended",
 			breaks: func(b *brought) bool {
+				other := must(acme().Token(b.t.Context(), b.name, account, time.Hour))(b.t)
 				if err := b.target.CoreV1().ServiceAccounts(b.name).Delete(b.t.Context(), account, metav1.DeleteOptions{}); err != nil {
 					b.t.Fatal(err)
 				}
+				// By another token than the one that is probed: a cluster remembers for ten
+				// seconds what it has accepted.
+				eventually(b.t, "the target knows that the account is gone", func(ctx context.Context) error {
+					review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: other}}
+					review, err := b.target.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
+					if err == nil && review.Status.Authenticated {
+						err = errors.New("it accepts its token")
+					}
+					return err
+				})
 				return false
 			},
 			check: registryv1alpha1.CheckAuthenticated, result: failed, state: registryv1alpha1.TargetCredentialRejected,

@@ -89,6 +89,7 @@ func extraFaults() []fault {
 				if err := b.target.RbacV1().Roles(b.name).Delete(b.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 					b.t.Fatal(err)
 				}
+				b.untilMay(false, "create", "serviceaccounts/token default")
 				return false
 			},
 			check: registryv1alpha1.CheckTokens, result: registryv1alpha1.CheckSkipped, state: registryv1alpha1.TargetReady, good: turnsAndTokens()[:1],
@@ -159,6 +160,8 @@ func (b *brought) seesNamespaces() {
 		_ = b.target.RbacV1().ClusterRoleBindings().Delete(context.Background(), b.name, metav1.DeleteOptions{})
 		_ = b.target.RbacV1().ClusterRoles().Delete(context.Background(), b.name, metav1.DeleteOptions{})
 	})
+	// Of any namespace: that of its own it may get by a Role.
+	untilAllowed(b.t, b.target, true, may(b.name, account, attributesOf("", "get", "namespaces")))
 }
 
 // forgetsNamespace deletes a namespace of the brought cluster with the test.

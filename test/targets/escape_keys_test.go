@@ -19,7 +19,7 @@ import (
 
 // mostGrowth is how much more memory the hub may hold for all hostile targets at
 // once.
-const mostGrowth = 64 << 20
+const mostGrowth = 128 << 20
 
 // hostile is a target that means the hub no good.
 type hostile struct {

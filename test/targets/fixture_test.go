@@ -125,6 +125,7 @@ func (b *brought) keep(file []byte) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: world.Namespace, Name: world.HubServiceAccount}},
 	}, metav1.CreateOptions{}))(b.t)
+	b.untilHubMayRead(true, name)
 }
 
 // register creates the row, and deletes it with the test.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/pem"
+	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"slices"
@@ -112,10 +114,26 @@ func TestAFloodAtAFleetCell(t *testing.T) {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	from := func(address string) *poster { return newPosterAt(t, address, server.URL, ca) }
 
-	steady := from("127.0.0.2")
-	if err := steady.takes(t.Context(), "good", good); err != nil {
+	steady, later := from("127.0.0.2"), 0
+	// takes posts as a pod does, until it isn't told to come later, as it is where the
+	// cell doesn't answer a review in time.
+	takes := func() error {
+		return poll(t.Context(), time.Minute, func(ctx context.Context) error {
+			got, err := steady.post(ctx, "good", good)
+			switch {
+			case got.Code == http.StatusTooManyRequests || got.Code == http.StatusServiceUnavailable:
+				later++
+				return fmt.Errorf("the answer is %+v", got)
+			case err != nil || got.Code != http.StatusNoContent:
+				t.Errorf("a good post: %+v, %v", got, err)
+			}
+			return nil
+		})
+	}
+	if err := takes(); err != nil { // the first may come before the hub's rights at the cell
 		t.Fatal(err)
 	}
+	later = 0
 	reviews, before, began := tokenReviews(t), heapInUse(), time.Now()
 	over, codes := make(chan struct{}), map[int]int{}
 	go func() {
@@ -135,12 +153,12 @@ func TestAFloodAtAFleetCell(t *testing.T) {
 			default:
 				return "foreign", forged(foreign)
 			}
-		})
+		}, http.StatusServiceUnavailable)
 	}()
 	var latencies []time.Duration
 	for ended := false; !ended; {
 		start := time.Now()
-		if err := steady.takes(t.Context(), "good", good); err != nil {
+		if err := takes(); err != nil {
 			t.Errorf("a good post amid the flood: %v", err)
 		}
 		latencies = append(latencies, time.Since(start))
@@ -153,20 +171,23 @@ func TestAFloodAtAFleetCell(t *testing.T) {
 	elapsed := time.Since(began)
 	server.CloseClientConnections()
 	after, reviewed := heapInUse(), tokenReviews(t)-reviews
-	if most := 2*ingest.DefaultPerTarget + int(ingest.DefaultPerTarget*elapsed.Seconds()) + int(elapsed/time.Minute) + 2; reviewed > most || reviewed == 0 {
+	if most := 2*ingest.DefaultPerTarget + int(ingest.DefaultPerTarget*elapsed.Seconds()) + int(elapsed/time.Minute) + 2 + later; reviewed > most || reviewed == 0 {
 		t.Errorf("%d TokenReviews in %s, want some and %d at most", reviewed, elapsed, most)
 	}
-	if grown := after - before; grown > mostGrowth {
+	if grown := after - before; grown > mostGrowth/2 {
 		t.Errorf("the heap grew by %d MiB", grown>>20)
 	}
 	if got, want := d.taken.Load(), int64(len(latencies)+1); got != want {
 		t.Errorf("%d posts were taken, want the %d good ones", got, want)
 	}
+	if later > len(latencies) { // what was accepted is reviewed once in a minute
+		t.Errorf("good posts were told %d times to come later, and taken %d times", later, len(latencies))
+	}
 	t.Logf("%d posts from %d connections in %s", floodPosts(t), floodConnections, elapsed.Round(time.Millisecond))
 	t.Logf("answers: %s", counted(codes))
 	t.Logf("TokenReviews at the cell: %d", reviewed)
 	t.Logf("heap in use: %d MiB before, %d after", before>>20, after>>20)
-	t.Logf("good posts: %d, all taken, %s", len(latencies), percentiles(latencies))
+	t.Logf("good posts: %d, all taken, told %d times to come later, %s", len(latencies), later, percentiles(latencies))
 }
 
 // forged is the token with another signature, another one each time.

@@ -88,13 +88,18 @@ func TestOnlyThePodItselfIsBelieved(t *testing.T) {
 		})
 		want = append(want, s.reason)
 	}
-	within(t, 10*time.Second, "the trail says why", func(context.Context) error {
+	within(t, time.Minute, "the trail says why", func(context.Context) error {
 		got := refusals(t, pod.Name, "work-1")
 		got = got[max(0, len(got)-len(want)):] // before, the hub didn't know the pod
 		if diff := cmp.Diff(want, got); diff != "" {
 			return fmt.Errorf("(-want +got):\n%s", diff)
 		}
 		return nil
+	})
+
+	// A canary lives for 90 seconds, so the other one comes before what takes long.
+	within(t, time.Minute, "the canary of the other target is taken", func(ctx context.Context) error {
+		return newPoster(t, "127.0.0.5").takes(ctx, twinPod.Name, twin.token(t, twinPod))
 	})
 
 	storm(t, f, pod)
@@ -109,7 +114,7 @@ func TestOnlyThePodItselfIsBelieved(t *testing.T) {
 
 	old, rotated := f.key(), newPodKey(t, "key-2")
 	f.rotate(rotated)
-	within(t, 2*cooldown, "the new key is known", func(ctx context.Context) error {
+	within(t, 3*cooldown, "the new key is known", func(ctx context.Context) error {
 		return newPoster(t, "127.0.0.4").accepted(ctx, pod.Name, rotated.sign(t, f.claims(pod, nil)))
 	})
 	if err := good.accepted(t.Context(), pod.Name, old.sign(t, f.claims(pod, nil))); err != nil {
@@ -128,16 +133,13 @@ func TestOnlyThePodItselfIsBelieved(t *testing.T) {
 	if left := f.running(); len(left) != 0 {
 		t.Errorf("pods %s are left behind", left)
 	}
-	within(t, 10*time.Second, "the run is over for the listener too", func(ctx context.Context) error {
+	within(t, time.Minute, "the run is over for the listener too", func(ctx context.Context) error {
 		got, err := good.post(ctx, pod.Name, right)
 		if err == nil && got != rejected() {
 			err = fmt.Errorf("the answer is %+v", got)
 		}
 		return err
 	})
-	if err := newPoster(t, "127.0.0.5").takes(t.Context(), twinPod.Name, twin.token(t, twinPod)); err != nil {
-		t.Errorf("the canary of the other target: %v", err)
-	}
 }
 
 // storm shows a thousand tokens at once, each by a key of its own name and all of

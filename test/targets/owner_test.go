@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -113,14 +114,9 @@ func ownersRole(t *testing.T, b *brought, user string, rules []rbacv1.PolicyRule
 		ObjectMeta: one, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: one.Name},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}, metav1.CreateOptions{}))(t)
-	_, client := userOf(t, user)
-	eventually(t, "RBAC knows "+user, func(ctx context.Context) error {
-		_, err := client.RegistryV1alpha1().ClusterTargets(b.name).List(ctx, metav1.ListOptions{})
-		if apierrors.IsForbidden(err) {
-			return err
-		}
-		return nil
-	})
+	untilAllowed(t, clientset(t, hub.Hub.Admin), true, authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Namespace: b.name, Verb: rules[0].Verbs[0], Group: rules[0].APIGroups[0], Resource: rules[0].Resources[0],
+	}})
 }
 
 func TestSecretsThatTheHubWouldNotTakeAreRefused(t *testing.T) {

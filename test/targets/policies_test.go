@@ -125,7 +125,7 @@ func (b *brought) administers(kind, rules, binding string) {
 func (b *brought) untilPods(what string, as func(*corev1.Pod, error) error) {
 	b.t.Helper()
 	little := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
-	patiently(b.t, 30*time.Second, "pods in "+b.name+" "+what, func(ctx context.Context) error {
+	patiently(b.t, 2*time.Minute, "pods in "+b.name+" "+what, func(ctx context.Context) error {
 		return as(b.target.CoreV1().Pods(b.name).Create(ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "tried"},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{

@@ -14,7 +14,8 @@ func TestATargetBecomesReadyByARealPod(t *testing.T) {
 	b := bring(t)
 	b.keep(b.kubeconfig(b.token))
 	b.register(nil)
-	row := b.awaits(registryv1alpha1.TargetReady)
+	row := b.first()
+	inState(t, row, registryv1alpha1.TargetReady)
 
 	var results []string
 	for _, c := range row.Status.Checks {

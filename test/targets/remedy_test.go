@@ -14,6 +14,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -85,13 +86,30 @@ func (b *brought) denies(verb, resource string) {
 // doesn't any more: it takes up a Role a moment after that is written.
 func (b *brought) untilMay(want bool, verb, resource string) {
 	b.t.Helper()
-	question := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               "system:serviceaccount:" + b.name + ":" + account,
-		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + b.name, "system:authenticated"},
-		ResourceAttributes: attributesOf(b.name, verb, resource),
-	}}
-	eventually(b.t, fmt.Sprintf("the account may %s %s: %t", verb, resource, want), func(ctx context.Context) error {
-		answer, err := b.target.AuthorizationV1().SubjectAccessReviews().Create(ctx, question.DeepCopy(), metav1.CreateOptions{})
+	untilAllowed(b.t, b.target, want, may(b.name, account, attributesOf(b.name, verb, resource)))
+}
+
+// untilHubMayRead does the same of the hub and a Secret of the owner's.
+func (b *brought) untilHubMayRead(want bool, secret string) {
+	b.t.Helper()
+	untilAllowed(b.t, clientset(b.t, hub.Hub.Admin), want, may(world.Namespace, world.HubServiceAccount, attributesOf(b.name, "get", "secrets "+secret)))
+}
+
+// may is the question whether a ServiceAccount may do something.
+func may(namespace, account string, what *authorizationv1.ResourceAttributes) authorizationv1.SubjectAccessReviewSpec {
+	return authorizationv1.SubjectAccessReviewSpec{
+		User:               "system:serviceaccount:" + namespace + ":" + account,
+		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+		ResourceAttributes: what,
+	}
+}
+
+// untilAllowed waits until the answer at a cluster is as it should be.
+func untilAllowed(t *testing.T, at kubernetes.Interface, want bool, question authorizationv1.SubjectAccessReviewSpec) {
+	t.Helper()
+	what := question.ResourceAttributes
+	eventually(t, fmt.Sprintf("%s may %s %s %s: %t", question.User, what.Verb, what.Resource, what.Name, want), func(ctx context.Context) error {
+		answer, err := at.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: question}, metav1.CreateOptions{})
 		if err == nil && answer.Status.Allowed != want {
 			err = errors.New("not yet")
 		}

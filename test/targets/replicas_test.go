@@ -13,10 +13,12 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/dynamic"
 
 	cellcastv1alpha1 "cellcast.io/cellcast/apis/cellcast/v1alpha1"
@@ -88,11 +90,7 @@ func secondReplica(t *testing.T) (server *world.Server, external, tokens string)
 	t.Helper()
 	tokens = must(os.MkdirTemp("/dev/shm", "cellcast-tokens-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(tokens) })
-	address := closedPort(t, acme().Node.Address)
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	host, port := acme().Node.Address, strconv.Itoa(must(hub.TakePort())(t))
 	server = must(hub.Hub.AddReplica(t.Context(), world.ServerOptions{
 		Name: "cellcast-hub-second", PipelineAuthentication: hub.Authentication,
 		Args: []string{
@@ -102,7 +100,7 @@ func secondReplica(t *testing.T) (server *world.Server, external, tokens string)
 		},
 	}))(t)
 	t.Cleanup(func() { _ = server.Stop() })
-	return server, "https://" + address, tokens
+	return server, "https://" + net.JoinHostPort(host, port), tokens
 }
 
 // throughReplica sends the hub's aggregator to a replica until the test ends.
@@ -123,6 +121,26 @@ func throughReplica(t *testing.T, replica *world.Server) {
 			t.Error(err)
 		}
 	}
-	t.Cleanup(func() { point(context.Background(), before) })
+	t.Cleanup(func() {
+		point(context.Background(), before)
+		if err := hub.Eventually(context.Background(), "the aggregator goes to the hub's first replica", leadsToTheFirst); err != nil {
+			t.Error(err)
+		}
+	})
 	point(t.Context(), port)
+}
+
+// leadsToTheFirst asks for a token of no target, and sees that the first replica's
+// trail has it.
+func leadsToTheFirst(ctx context.Context) error {
+	name := string(uuid.NewUUID())
+	err := asked(hub.Admin, metav1.NamespaceDefault, name, "token", &cellcastv1alpha1.TargetToken{}).Do(ctx).Error()
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("the answer is %v", err)
+	}
+	log, err := os.ReadFile(hub.Hub.Server.LogFile())
+	if err == nil && !strings.Contains(string(log), name) {
+		err = errors.New("another one answered")
+	}
+	return err
 }

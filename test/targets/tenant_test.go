@@ -49,6 +49,7 @@ func newTenant(t *testing.T) tenant {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "kubeconfigs"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: world.Namespace, Name: world.HubServiceAccount}},
 	}, metav1.CreateOptions{}))(t)
+	n.untilHubMayRead(true, "any")
 	return n
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,19 @@ func (b *brought) asksForAToken(client versioned.Interface, spec cellcastv1alpha
 	answer := &cellcastv1alpha1.TargetToken{}
 	err := request.Do(b.t.Context()).Into(answer)
 	return answer.Status, err
+}
+
+// asksOnceReady asks as the owner of a target whose row says that it's Ready. What
+// the hub has seen of the row may be a moment older.
+func (b *brought) asksOnceReady(spec cellcastv1alpha1.TargetTokenSpec) (answer cellcastv1alpha1.TargetTokenStatus, err error) {
+	_ = poll(b.t.Context(), time.Minute, func(context.Context) error {
+		answer, err = b.asksForAToken(b.hub, spec)
+		if refused, ok := refusal.FromStatus(err); ok && refused.Code == refusal.TargetNotReady {
+			return err
+		}
+		return nil
+	})
+	return answer, err
 }
 
 // isRefused sees that an answer is this refusal, and says this.
@@ -100,13 +114,19 @@ func TestATargetThatIsntReadyGivesNoToken(t *testing.T) {
 	b := bring(t)
 	b.register(nil) // of a Secret that isn't there, nor a Role for it
 	inState(t, b.first(), registryv1alpha1.TargetCredentialUnavailable)
-	_, err := b.asksForAToken(b.hub, cellcastv1alpha1.TargetTokenSpec{})
+	var err error
+	eventually(t, "the hub has seen the state", func(context.Context) error {
+		if _, err = b.asksForAToken(b.hub, cellcastv1alpha1.TargetTokenSpec{}); err == nil || !strings.Contains(err.Error(), string(registryv1alpha1.TargetCredentialUnavailable)) {
+			return fmt.Errorf("the answer is %v", err)
+		}
+		return nil
+	})
 	isRefused(t, err, refusal.TargetNotReady, http.StatusServiceUnavailable,
 		fmt.Sprintf("target %[1]s/%[1]s can't be used now: it is CredentialUnavailable: Credential: Secret %[1]s/%[1]s-kubeconfig may not be read by the hub.", b.name))
 }
 
 func tokenWorks(t *testing.T, b *brought) {
-	answer, err := b.asksForAToken(b.hub, cellcastv1alpha1.TargetTokenSpec{})
+	answer, err := b.asksOnceReady(cellcastv1alpha1.TargetTokenSpec{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,17 +178,23 @@ func tokenWorks(t *testing.T, b *brought) {
 // mintRecord is the one record in the hub's trail of this request.
 func mintRecord(t *testing.T, requestID string) audit.Record {
 	t.Helper()
-	var found []audit.Record
-	for line := range strings.Lines(string(must(os.ReadFile(hub.Hub.Server.LogFile()))(t))) {
-		var record audit.Record
-		if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &record) == nil && record.RequestID == requestID {
-			found = append(found, record)
-		}
-	}
+	found := slices.DeleteFunc(trail(t), func(r audit.Record) bool { return r.RequestID != requestID })
 	if len(found) != 1 {
 		t.Fatalf("there are %d records of the request: %+v", len(found), found)
 	}
 	return found[0]
+}
+
+// trail is the hub's audit trail.
+func trail(t *testing.T) (records []audit.Record) {
+	t.Helper()
+	for line := range strings.Lines(string(must(os.ReadFile(hub.Hub.Server.LogFile()))(t))) {
+		var record audit.Record
+		if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &record) == nil {
+			records = append(records, record)
+		}
+	}
+	return records
 }
 
 func tokenLives(t *testing.T, b *brought, env string, life, most time.Duration) {

@@ -74,7 +74,7 @@ func TestUnregisteringLeavesNoTrace(t *testing.T) {
 func traceMints(t *testing.T, b *brought) string {
 	t.Helper()
 	key := must(seal.NewKey())(t)
-	answer, err := b.asksForAToken(b.hub, cellcastv1alpha1.TargetTokenSpec{Recipient: key.Recipient()})
+	answer, err := b.asksOnceReady(cellcastv1alpha1.TargetTokenSpec{Recipient: key.Recipient()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,8 +76,6 @@ func TestDeploy(t *testing.T) {
 		if err := a.APIServer.Restart(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := whoAmI(ctx, hubAt(t, w, a, a.Audience)); err != nil {
-			t.Error(err)
-		}
+		untilTrusted(t, w, a)
 	})
 }

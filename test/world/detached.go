@@ -138,7 +138,7 @@ func (r record) stop(ctx context.Context) (bool, error) {
 		if err := process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return false, fmt.Errorf("ending %s (process %d): %w", r.Name, r.PID, err)
 		}
-		if r.gone(ctx, stopWithin) {
+		if r.gone(ctx, endsWithin(s)) {
 			return true, nil
 		}
 	}

@@ -104,7 +104,7 @@ func removeCgroup(ctx context.Context, dir string) error {
 		}
 		return nil
 	})
-	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	ctx, cancel := context.WithTimeout(ctx, killedWithin)
 	defer cancel()
 	for _, group := range slices.Backward(groups) {
 		for {

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -15,8 +16,8 @@ func TestSweepRemovesWhatTheDeadLeftAndNothingElse(t *testing.T) {
 	}
 	dead, alive := enclavePrefix+"9999999", fmt.Sprintf("%s%d", enclavePrefix, os.Getpid())
 	t.Cleanup(func() {
-		_ = execute(t.Context(), nil, "ip", "link", "delete", dead)
-		_ = execute(t.Context(), nil, "ip", "link", "delete", alive)
+		_ = execute(context.Background(), nil, "ip", "link", "delete", dead)
+		_ = execute(context.Background(), nil, "ip", "link", "delete", alive)
 	})
 	if err := execute(t.Context(), nil, "ip", "link", "add", dead, "type", "veth", "peer", "name", alive); err != nil {
 		t.Fatal(err)

@@ -257,10 +257,11 @@ func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 func poll(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	const patience = 3 * time.Minute // the start of a world with a node is waited for too
+	deadline := time.Now().Add(patience)
 	for !done() {
 		if time.Now().After(deadline) {
-			t.Fatalf("after a minute it isn't so that %s", what)
+			t.Fatalf("after %s it isn't so that %s", patience, what)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

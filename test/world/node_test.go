@@ -212,13 +212,13 @@ func newDropBox(t *testing.T, address string) *dropBox {
 
 func (d *dropBox) await(t *testing.T) delivery {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	select {
 	case got := <-d.posts:
 		return got
 	case <-ctx.Done():
-		t.Fatal("nothing was posted within a minute")
+		t.Fatal("nothing was posted within three minutes")
 		return delivery{}
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // settleWithin bounds how long an API server may take to serve what was just
 // applied.
-const settleWithin = 30 * time.Second
+const settleWithin = 2 * time.Minute
 
 // objectClient reaches objects of any kind as the administrator.
 type objectClient struct {

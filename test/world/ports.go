@@ -49,6 +49,9 @@ func (p *ports) take() (int, error) {
 	return 0, errors.New("no free port between 20000 and 29999 on 127.0.0.1 in a hundred tries")
 }
 
+// TakePort reserves a port for what a test starts itself.
+func (w *World) TakePort() (int, error) { return w.ports.take() }
+
 // release gives the ports back.
 func (p *ports) release() {
 	p.mu.Lock()

@@ -22,6 +22,9 @@ const (
 	answerWithin = 5 * time.Second
 	// stopWithin is how long a process may take to end by itself.
 	stopWithin = 10 * time.Second
+	// killedWithin is how long the kernel may take to clear away a process that was
+	// killed, and a control group after its last one.
+	killedWithin = time.Minute
 )
 
 // command is what a process runs.
@@ -87,10 +90,10 @@ func (p *Process) Start(ctx context.Context) error {
 
 // Stop asks the process to end and kills it if it hasn't within ten seconds.
 // Stopping a process that doesn't run does nothing.
-func (p *Process) Stop() error { return p.end(syscall.SIGTERM, stopWithin) }
+func (p *Process) Stop() error { return p.end(syscall.SIGTERM) }
 
 // Kill ends the process at once, as a crash would.
-func (p *Process) Kill() error { return p.end(syscall.SIGKILL, stopWithin) }
+func (p *Process) Kill() error { return p.end(syscall.SIGKILL) }
 
 // Restart ends the process as the world's end does and starts it again. An API
 // server is killed: while somebody watches, an orderly end takes it longer than
@@ -177,7 +180,7 @@ func (p *Process) isReady(ctx context.Context) error {
 }
 
 // end signals the process, waits, and kills it when waiting was in vain.
-func (p *Process) end(signal syscall.Signal, within time.Duration) error {
+func (p *Process) end(signal syscall.Signal) error {
 	r := p.running()
 	if r == nil {
 		return nil
@@ -189,10 +192,18 @@ func (p *Process) end(signal syscall.Signal, within time.Duration) error {
 		select {
 		case <-r.ended:
 			return nil
-		case <-time.After(within):
+		case <-time.After(endsWithin(s)):
 		}
 	}
 	return fmt.Errorf("ending %s: process %d is still there", p.name, r.cmd.Process.Pid)
+}
+
+// endsWithin is how long a process may take to end after the signal.
+func endsWithin(s syscall.Signal) time.Duration {
+	if s == syscall.SIGKILL {
+		return killedWithin
+	}
+	return stopWithin
 }
 
 func (p *Process) running() *run {

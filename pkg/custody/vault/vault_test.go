@@ -270,7 +270,7 @@ func TestFailuresAreSortedAndQuoteNothing(t *testing.T) {
 			server := vaulttest.New(t)
 			o := options(server)
 			test.prepare(server, &o)
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			got, version, err := source(t, o).Read(ctx, "users/alice/x", "kubeconfig")
 			if err == nil || vault.KindOf(err) != test.kind {
