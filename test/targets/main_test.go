@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"cellcast.io/cellcast/pkg/custody/vault/vaulttest"
 	"cellcast.io/cellcast/test/fleet"
 	"cellcast.io/cellcast/test/world"
 )
@@ -29,12 +31,18 @@ var tokenDir string
 
 const rescan = 10 * time.Second
 
+// vault is where the hub reads vaultRefs.
+var vault *vaulttest.Server
+
 func TestMain(m *testing.M) {
 	ctrllog.SetLogger(klog.Background())
 	code := fleet.Main(m, "targets", func(ctx context.Context, dir string) (f *fleet.Fleet, err error) {
 		hub, err = startFleet(ctx, dir)
 		return hub, err
 	})
+	if vault != nil {
+		vault.Close()
+	}
 	_ = os.RemoveAll(tokenDir)
 	os.Exit(code)
 }
@@ -44,6 +52,11 @@ func startFleet(ctx context.Context, dir string) (_ *fleet.Fleet, err error) {
 	if tokenDir, err = os.MkdirTemp("/dev/shm", "cellcast-tokens-"); err != nil {
 		return nil, fmt.Errorf("a folder on tmpfs: %w", err)
 	}
+	vault = vaulttest.Start()
+	vaultCA := filepath.Join(dir, "vault-ca.pem")
+	if err = os.WriteFile(vaultCA, vault.CA(), 0o600); err != nil {
+		return nil, err
+	}
 	node := world.HaveNode()
 	if node != nil {
 		fmt.Println("tests with real pods are skipped:", node)
@@ -52,6 +65,7 @@ func startFleet(ctx context.Context, dir string) (_ *fleet.Fleet, err error) {
 		"-v=2", "--token-dir=" + tokenDir, "--target-rescan=" + rescan.String(),
 		"--target-allow-addresses=127.0.0.0/8", "--target-ports=1024-65535",
 		"--canary-image=" + world.CanaryImage,
+		"--vault-address=" + vault.Address(), "--vault-ca-file=" + vaultCA,
 	}
 	return fleet.Start(ctx, fleet.Options{
 		Dir:       dir,

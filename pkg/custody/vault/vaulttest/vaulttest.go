@@ -4,8 +4,10 @@
 package vaulttest
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -22,7 +24,8 @@ const (
 	Mount     = "cellcast"
 	AuthMount = "kubernetes"
 	Role      = "cellcast-hub"
-	// JWT is the token of the hub's ServiceAccount that it believes.
+	// JWT is the token of the hub's ServiceAccount that it believes until Believe
+	// says otherwise.
 	JWT = "the-hubs-own-token"
 )
 
@@ -39,6 +42,7 @@ type Server struct {
 	server *httptest.Server
 
 	mu      sync.Mutex
+	believe func(ctx context.Context, jwt string) error
 	lease   time.Duration
 	tokens  map[string]bool
 	issued  int
@@ -56,13 +60,28 @@ type stored struct {
 
 // New starts a Vault that ends with the test.
 func New(t testing.TB) *Server {
+	s := Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Start starts a Vault.
+func Start() *Server {
 	s := &Server{lease: 15 * time.Minute, tokens: map[string]bool{}, secrets: map[string]stored{}}
+	s.believe = func(_ context.Context, jwt string) error {
+		if jwt != JWT {
+			return errors.New("it's another token")
+		}
+		return nil
+	}
 	s.server = httptest.NewUnstartedServer(s)
 	s.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.server.StartTLS()
-	t.Cleanup(s.server.Close)
 	return s
 }
+
+// Close ends it.
+func (s *Server) Close() { s.server.Close() }
 
 // Address is its URL.
 func (s *Server) Address() string { return s.server.URL }
@@ -87,6 +106,12 @@ func (s *Server) Delete(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.secrets[path] = stored{s.secrets[path].version, nil}
+}
+
+// Believe says by what it knows the hub's ServiceAccount from now on: an error
+// refuses the login.
+func (s *Server) Believe(check func(ctx context.Context, jwt string) error) {
+	s.set(func() { s.believe = check })
 }
 
 // Lease is how long its tokens live from now on; zero is for ever.
@@ -159,7 +184,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, fmt.Sprintf("invalid role name %q", asked.Role))
 		return
 	}
-	if asked.JWT != JWT {
+	if s.believe(r.Context(), asked.JWT) != nil {
 		refuse(w, http.StatusForbidden, "permission denied")
 		return
 	}
