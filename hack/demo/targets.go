@@ -36,7 +36,7 @@ func targetScript() []step {
 			title: "She applies what was printed. It stands in the row, too.",
 			command: rows + `get clustertarget shop -o jsonpath='{.status.checks[?(@.name=="Permissions")].remedy}' | ` +
 				"KUBECONFIG=.demo/acme.kubeconfig bash",
-			says: []string{"role.rbac.authorization.k8s.io/cellcast-hub:cellcast-shop configured"},
+			says: []string{"role.rbac.authorization.k8s.io/cellcast-hub:cellcast-shop reconciled", "missing rules added"},
 			pod:  true,
 		},
 		{

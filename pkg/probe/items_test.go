@@ -131,12 +131,12 @@ func TestItemAlone(t *testing.T) {
 			when: without("get namespaces"), item: registryv1alpha1.CheckNamespace,
 			message: "The credential may not get namespace team, or there is none: to who may not look, an API server says the same of both. If it's there, a Role in it can grant that (get on namespaces): " +
 				"apply the one below on the target.",
-			remedy: "kubectl apply -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"},
+			remedy: "kubectl auth reconcile -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"},
 
 		"Permissions: two verbs are missing": {
 			when: without("delete pods", "get pods/log"), item: registryv1alpha1.CheckPermissions,
 			message: "In namespace team the credential may not delete pods, get pods/log. Apply the Role below on the target: it holds all that the hub needs.",
-			remedy:  "kubectl apply -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"},
+			remedy:  "kubectl auth reconcile -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"},
 		"Permissions: a verb is missing, and nobody can tell of whom": {
 			when: func(tr *trial) { tr.target.user = "a\nb"; delete(tr.target.rights, "list pods") }, item: registryv1alpha1.CheckPermissions,
 			message: "In namespace team the credential may not list pods. Give it a Role with these rights."},
@@ -158,10 +158,10 @@ func TestItemAlone(t *testing.T) {
 
 		"SigningKeys: they may not be read": {
 			when: ends("Document "+jwks, serverError(403, "")), item: registryv1alpha1.CheckSigningKeys, message: keysForbidden,
-			remedy: "kubectl apply -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\n"},
+			remedy: "kubectl auth reconcile -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\n"},
 		"SigningKeys: the issuer may not be read": {
 			when: ends("Document "+discoveryPath, serverError(403, "")), item: registryv1alpha1.CheckSigningKeys, message: keysForbidden,
-			remedy: "kubectl apply -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\n"},
+			remedy: "kubectl auth reconcile -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\n"},
 		"SigningKeys: none are published": {
 			when: ends("Document "+jwks, notFound("jwks")), item: registryv1alpha1.CheckSigningKeys,
 			message: "The target doesn't publish its signing keys (404 at /openid/v1/jwks or /.well-known/openid-configuration), by which pods prove who they are. " +
@@ -185,7 +185,7 @@ func TestItemAlone(t *testing.T) {
 		"Tokens: they may not be minted": {
 			when: without("create serviceaccounts/token turns"), item: registryv1alpha1.CheckTokens, result: registryv1alpha1.CheckSkipped,
 			message: "The credential may not create serviceaccounts/token turns. The right serves clustertargets/token alone: without it this target gives no tokens.",
-			remedy:  "kubectl apply -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  labels:\n    app.kubernetes.io/part-of: cellcast\n  name: cellcast-hub-tokens:cellcast-lab\n"},
+			remedy:  "kubectl auth reconcile -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  labels:\n    app.kubernetes.io/part-of: cellcast\n  name: cellcast-hub-tokens:cellcast-lab\n"},
 
 		"LocalQueue: Kueue isn't installed": {
 			when: func(tr *trial) { delete(tr.target.documents, kueue) }, item: registryv1alpha1.CheckLocalQueue, result: registryv1alpha1.CheckWarning,
@@ -194,7 +194,7 @@ func TestItemAlone(t *testing.T) {
 		"LocalQueue: it may not be seen": {
 			when: without("get localqueues.kueue.x-k8s.io measure"), item: registryv1alpha1.CheckLocalQueue, result: registryv1alpha1.CheckSkipped,
 			message: "Not looked at, so the target runs no measure jobs: the credential may not get localqueues.kueue.x-k8s.io measure. The right serves this item alone.",
-			remedy:  "kubectl apply -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  labels:\n    app.kubernetes.io/part-of: cellcast\n  name: cellcast-hub-local-queue:cellcast-lab\n"},
+			remedy:  "kubectl auth reconcile -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  labels:\n    app.kubernetes.io/part-of: cellcast\n  name: cellcast-hub-local-queue:cellcast-lab\n"},
 		"LocalQueue: there is none": {
 			when: func(tr *trial) { delete(tr.target.metadata, kueue+"/v1beta2/namespaces/team/localqueues/measure") }, item: registryv1alpha1.CheckLocalQueue,
 			message: "Namespace team has no LocalQueue measure. Correct spec.queue, or create it: the command below lists those that there are.",
@@ -214,7 +214,7 @@ func TestItemAlone(t *testing.T) {
 		"SandboxResource: a right is missing": {
 			when: without("delete sandboxes.agents.x-k8s.io"), item: registryv1alpha1.CheckSandbox, result: registryv1alpha1.CheckWarning,
 			message: "Agent turns only, with nested Podman: the credential may not delete sandboxes.agents.x-k8s.io. The rights serve the sandbox driver Kubernetes alone.",
-			remedy:  "kubectl apply -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  labels:\n    app.kubernetes.io/part-of: cellcast\n  name: cellcast-hub-sandboxes:cellcast-lab\n"},
+			remedy:  "kubectl auth reconcile -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  labels:\n    app.kubernetes.io/part-of: cellcast\n  name: cellcast-hub-sandboxes:cellcast-lab\n"},
 		"SandboxResource: its discovery is no JSON": {
 			when: publishes(agents, `<html>`), item: registryv1alpha1.CheckSandbox,
 			message: "The target's API gave no answer that the hub understands, when asked to read which resources of agents.x-k8s.io it serves. " + theCause, remedy: readyz},

@@ -36,7 +36,7 @@ func (p *probe) grant(part contract.Part) string {
 	if !ok || role == nil {
 		return ""
 	}
-	return apply(role, part.Binding(p.spec.Target, subject))
+	return reconcile(role, part.Binding(p.spec.Target, subject))
 }
 
 // grantDiscovery lets the credential read the cluster's signing keys.
@@ -45,12 +45,13 @@ func (p *probe) grantDiscovery() string {
 	if !ok {
 		return ""
 	}
-	return apply(contract.IssuerDiscovery(subject))
+	return reconcile(contract.IssuerDiscovery(subject))
 }
 
-// apply is a command that applies the objects. No line of them can end it early:
-// none of their texts has a line break.
-func apply(objects ...runtime.Object) string {
+// reconcile is a command that adds what the RBAC objects grant to what is there,
+// and says what was missing. No line of them can end it early: none of their texts
+// has a line break.
+func reconcile(objects ...runtime.Object) string {
 	documents := make([]string, len(objects))
 	for i, object := range objects {
 		document, err := yaml.Marshal(object)
@@ -59,7 +60,7 @@ func apply(objects ...runtime.Object) string {
 		}
 		documents[i] = string(document)
 	}
-	return fmt.Sprintf("kubectl apply -f - <<'EOF'\n%sEOF", strings.Join(documents, "---\n"))
+	return fmt.Sprintf("kubectl auth reconcile -f - <<'EOF'\n%sEOF", strings.Join(documents, "---\n"))
 }
 
 // command is a command for a shell: what a shell might read otherwise is quoted.

@@ -68,7 +68,7 @@ func TestRemediesAreSafeInAShell(t *testing.T) {
 			}
 			continue
 		}
-		manifest, ok := strings.CutPrefix(remedy, "kubectl apply -f - <<'EOF'\n")
+		manifest, ok := strings.CutPrefix(remedy, "kubectl auth reconcile -f - <<'EOF'\n")
 		manifest, whole := strings.CutSuffix(manifest, "EOF")
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", "kubectl() { cat; }\n"+remedy).Output()
 		if err != nil || !ok || !whole || string(out) != manifest {
