@@ -57,7 +57,7 @@ func targetScript() []step {
 			says:    []string{"-rw-------"},
 		},
 		{
-			title: "She gets a token of some minutes for it; the hub keeps none.",
+			title: "She gets a token of half an hour for it; the hub keeps none.",
 			command: "cellcast target token shop" + atHub + " --write-kubeconfig .demo/shop.kubeconfig && " +
 				"kubectl --kubeconfig .demo/shop.kubeconfig auth whoami",
 			says:  []string{"system:serviceaccount:shop:default"},
@@ -65,10 +65,11 @@ func targetScript() []step {
 			pod:   true,
 		},
 		{
-			title: "She revokes what she gave the hub, on acme. Within seconds the hub can do nothing there, and says so.",
+			title: "She revokes what she gave the hub, on acme. Within seconds the hub can do nothing there; at its next look, it says so.",
 			command: onAcme + "delete serviceaccount cellcast-shop && " +
-				rows + "wait --for=jsonpath='{.status.state}'=CredentialRejected clustertarget/shop --timeout=60s",
-			says: []string{"deleted", "condition met"},
+				rows + "wait --for=jsonpath='{.status.state}'=CredentialRejected clustertarget/shop --timeout=60s && " +
+				rows + "get clustertargets -o wide",
+			says: []string{"deleted", "condition met", "refuses the credential (401)"},
 			pod:  true,
 		},
 		{

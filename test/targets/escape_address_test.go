@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -197,6 +199,30 @@ func TestARegistrantLearnsOneThingOfAnAddress(t *testing.T) {
 				t.Errorf("the message is\n%s\nand of a denied address\n%s", said, want)
 			}
 		})
+	}
+}
+
+// TestARangeThatTheOperatorDeniesIsNotConnectedTo: the defence is the hub's own
+// --target-deny-addresses, which admission doesn't give away: what is denied there
+// looks like any other address, and the probe doesn't connect to it.
+func TestARangeThatTheOperatorDeniesIsNotConnectedTo(t *testing.T) {
+	requireNode(t)
+	n, a := newTenant(t), newAuthority(t)
+	denied := newWitness(t, net.JoinHostPort(acme().Node.Address, "0"))
+	n.registers("denied", must(kubeconfig.New("https://"+denied.address, a.pem, secret.New("registered")))(t).Encode())
+	row := n.ended("denied", "")
+	if got := check(t, row, registryv1alpha1.CheckReachable); row.Status.State != registryv1alpha1.TargetUnreachable || strings.Contains(got.Message, "denies") {
+		t.Errorf("it's %s: %+v", row.Status.State, got)
+	}
+	if denied.came.Load() != 0 {
+		t.Error("the hub connected to it")
+	}
+	log := string(must(os.ReadFile(hub.Hub.Server.LogFile()))(t))
+	want := "address " + acme().Node.Address + " is denied: in a range that the operator denies"
+	if !slices.ContainsFunc(strings.Split(log, "\n"), func(line string) bool {
+		return strings.Contains(line, want) && strings.Contains(line, row.Status.Run.ID)
+	}) {
+		t.Errorf("the hub's log has no line with the run and %q", want)
 	}
 }
 

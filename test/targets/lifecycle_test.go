@@ -138,7 +138,7 @@ func TestACredentialIsRevokedAndReplaced(t *testing.T) {
 	if took > revokedWithin {
 		t.Errorf("the hub noticed after %s, more than %s", took, revokedWithin)
 	}
-	if want := "Authenticated: The target's API refuses the credential (401), also as it was read anew. Put a valid one where credentialRef says."; row.Status.Failing != want {
+	if want := "Authenticated: The target's API refuses the credential (401), also as it was read anew. Put a valid one where credentialRef says; kubectl cellcast probe prints the command."; row.Status.Failing != want {
 		t.Errorf("it says %q, want %q", row.Status.Failing, want)
 	}
 	for condition, want := range map[string]bool{

@@ -63,7 +63,7 @@ func startFleet(ctx context.Context, dir string) (_ *fleet.Fleet, err error) {
 	}
 	args := []string{
 		"-v=2", "--token-dir=" + tokenDir, "--target-rescan=" + rescan.String(),
-		"--target-allow-addresses=127.0.0.0/8", "--target-ports=1024-65535",
+		"--target-allow-addresses=127.0.0.0/8", "--target-deny-addresses=" + world.PodRange, "--target-ports=1024-65535",
 		"--canary-image=" + world.CanaryImage,
 		"--vault-address=" + vault.Address(), "--vault-ca-file=" + vaultCA,
 	}

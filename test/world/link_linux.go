@@ -57,7 +57,7 @@ func lockNetwork(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// freeSubnet returns a part of podRange that no address of this machine is in.
+// freeSubnet returns a part of PodRange that no address of this machine is in.
 func freeSubnet() (netip.Prefix, error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
@@ -69,7 +69,7 @@ func freeSubnet() (netip.Prefix, error) {
 			return subnet, nil
 		}
 	}
-	return netip.Prefix{}, fmt.Errorf("no subnet of %s is free", podRange)
+	return netip.Prefix{}, fmt.Errorf("no subnet of %s is free", PodRange)
 }
 
 func taken(subnet netip.Prefix, addresses []net.Addr) bool {

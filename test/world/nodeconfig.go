@@ -9,8 +9,8 @@ import (
 const (
 	containerdSocket = "/run/containerd/containerd.sock"
 	bridgeName       = "cni0"
-	// podRange has the subnets of all nodes, and is all that pods have a route to.
-	podRange = "10.201.0.0/16"
+	// PodRange has the subnets of all nodes, and is all that pods have a route to.
+	PodRange = "10.201.0.0/16"
 )
 
 // containerdConfig writes what containerd starts from and returns the path of
@@ -40,7 +40,7 @@ func (n *Node) containerdConfig() (string, error) {
     }
   }]
 }
-`, bridgeName, n.enclave.subnet, n.enclave.bridge.Next(), n.enclave.address, podRange)); err != nil {
+`, bridgeName, n.enclave.subnet, n.enclave.bridge.Next(), n.enclave.address, PodRange)); err != nil {
 		return "", fmt.Errorf("writing the network of pods: %w", err)
 	}
 	path, err := writeFile(n.cell.dir, "containerd.toml", fmt.Appendf(nil, `version = 3

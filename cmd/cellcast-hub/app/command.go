@@ -27,8 +27,8 @@ the chosen cell. It stores no credential.
 
 It serves two ports: the direct door (--secure-port), which the hub's API server
 proxies to and which pipelines and agents call directly, and the external
-listener (--external-port), which serves the hub's OIDC discovery to the cells
-and nothing else.`,
+listener (--external-port), which serves the hub's OIDC discovery to the cells,
+takes what pods hand in, and nothing else.`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -2,22 +2,27 @@ package clustertarget
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"k8s.io/klog/v2"
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+	"cellcast.io/cellcast/pkg/probe"
 )
 
 // clearing bounds one attempt to delete a canary that was left behind.
 const clearing = 5 * time.Second
 
-// left is the canary that the row names and that isn't known to be deleted.
+// left is the canary that the row names and that isn't known to be deleted. A pod
+// that isn't called as canaries are is none: whoever may write the status must not
+// have the hub delete another.
 func left(row *registryv1alpha1.ClusterTarget) *registryv1alpha1.ProbeCanary {
-	if row.Status.Run == nil || row.Status.Run.Canary == nil || row.Status.Run.Canary.DeletedAt != nil {
+	run := row.Status.Run
+	if run == nil || run.Canary == nil || run.Canary.DeletedAt != nil || !strings.HasPrefix(run.Canary.PodName, probe.CanaryName("")) {
 		return nil
 	}
-	return row.Status.Run.Canary.DeepCopy()
+	return run.Canary.DeepCopy()
 }
 
 // clearEarlier deletes the canary that an earlier run has left, as well as it
@@ -41,7 +46,7 @@ func (j *journal) clear(ctx context.Context) {
 		return
 	}
 	if err := deleteCanary(ctx, j.Targets, j.row, own); err != nil {
-		klog.FromContext(ctx).Error(err, "A canary may be left behind; it's deleted as soon as the target answers", "target", j.target.key, "pod", own.PodName)
+		klog.FromContext(ctx).Error(nil, "A canary may be left behind; it's deleted as soon as the target answers", "target", j.target.key, "pod", own.PodName, "err", cut(err))
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, clearing)

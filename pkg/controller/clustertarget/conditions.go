@@ -12,7 +12,7 @@ import (
 // What a look says of a target. Why there's no connection is told to nobody but
 // the hub's log: a target isn't a way to look into the hub's network.
 const (
-	saysRejected    = "The target's API refuses the credential (401), also as it was read anew. Put a valid one where credentialRef says."
+	saysRejected    = "The target's API refuses the credential (401), also as it was read anew. Put a valid one where credentialRef says; kubectl cellcast probe prints the command."
 	saysUnreachable = "The target's API couldn't be connected to, several times in a row. It's tried again, and probed when it answers."
 )
 

@@ -97,6 +97,26 @@ func TestACanaryThatCantBeDeletedIsRememberedUntilItIs(t *testing.T) {
 	})
 }
 
+// Whoever may write the status can't have the hub delete somebody's pod.
+func TestWhatIsntCalledACanaryIsntDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.register("a", &cluster{})
+		kill := w.lead()
+		w.after(3 * time.Second)
+		w.wantState("a", registryv1alpha1.TargetReady)
+		kill()
+		c.set(func(c *cluster) { c.pods["payments-db-0"] = "db" })
+		w.replica("a", `{"run":{"finishedAt":null,"canary":{"podName":"payments-db-0","podUID":null,"deletedAt":null}}}`)
+		defer w.lead()()
+		w.after(10 * time.Second)
+		w.wantState("a", registryv1alpha1.TargetReady)
+		if c.podsLeft() != 1 || w.probed() != 2 {
+			t.Errorf("%d pods left after %d probes, deleted %v", c.podsLeft(), w.probed(), c.deleted)
+		}
+	})
+}
+
 func TestANewCanaryHasNoReceiptOfAnEarlierOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

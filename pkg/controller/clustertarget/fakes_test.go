@@ -165,7 +165,7 @@ func (p prober) Probe(ctx context.Context, row *registryv1alpha1.ClusterTarget, 
 }
 
 func (p prober) canary(ctx context.Context, c *cluster, row *registryv1alpha1.ClusterTarget, progress probe.Progress) error {
-	name, uid := "canary-"+string(uuid.NewUUID())[:8], uuid.NewUUID()
+	name, uid := probe.CanaryName(string(uuid.NewUUID())), uuid.NewUUID()
 	if err := progress.CanaryNamed(ctx, name); err != nil {
 		return err
 	}

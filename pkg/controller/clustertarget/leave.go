@@ -77,7 +77,7 @@ func (r *Reconciler) clear(ctx context.Context, t *target, row *registryv1alpha1
 	canaries := t.await(bounded, left(row))
 	for _, canary := range canaries {
 		if err := r.Targets.DeleteCanary(bounded, row, canary.PodName, canary.PodUID); err != nil {
-			klog.FromContext(ctx).Error(err, "The target is let go of, and a canary may be left behind", "target", t.key, "pod", canary.PodName)
+			klog.FromContext(ctx).Error(nil, "The target is let go of, and a canary may be left behind", "target", t.key, "pod", canary.PodName, "err", cut(err))
 		}
 	}
 	t.mu.Lock()

@@ -70,6 +70,21 @@ const (
 	unclear found = "unclear"
 )
 
+// verbosity is that of the log: what takes a target out of use is told at 0, and
+// no more once it's in the row.
+func (f found) verbosity(state registryv1alpha1.TargetState) int {
+	told := map[found]registryv1alpha1.TargetState{
+		unconnected: registryv1alpha1.TargetUnreachable,
+		rejected:    registryv1alpha1.TargetCredentialRejected,
+		unavailable: registryv1alpha1.TargetCredentialUnavailable,
+		refused:     registryv1alpha1.TargetFailed,
+	}
+	if to, changes := told[f]; !changes || to == state {
+		return 2
+	}
+	return 0
+}
+
 // judge says how a look ended.
 func judge(err error, late bool) (found, string) {
 	if err == nil {
@@ -122,8 +137,8 @@ func (r *Reconciler) look(ctx context.Context, t *target, l *look) {
 	if canary := left(l.row); kind == answered && canary != nil && deleteCanary(box, r.Targets, l.row, canary) == nil {
 		cleared = canary.PodName
 	}
-	if kind != answered && box.Err() == nil {
-		klog.FromContext(ctx).V(2).Info("A look at a target failed", "target", t.key, "found", kind, "err", err)
+	if kind != answered && ctx.Err() == nil {
+		klog.FromContext(ctx).V(kind.verbosity(l.row.Status.State)).Info("A look at a target failed", "target", t.key, "found", kind, "err", cut(err))
 	}
 	t.looked(l, sight, kind, advice, cleared)
 	if t.straggled() {

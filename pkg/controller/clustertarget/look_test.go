@@ -161,10 +161,32 @@ func TestATargetThatIsAwayBecomesUnreachableAndReadyOnlyByAProbe(t *testing.T) {
 		}
 		w.after(timeBox + 5*time.Second)
 		w.wantState("a", registryv1alpha1.TargetFailed)
+		// Nobody has to ask for the run that passes.
 		c.set(func(c *cluster) { c.silent = false })
+		w.after(6 * time.Minute)
+		if s := w.row("a").Status; s.State != "Ready" || s.Run.Reason != "Recovered" || w.probed() != 3 {
+			t.Errorf("it's %s by %s after %d probes", s.State, s.Run.Reason, w.probed())
+		}
+	})
+}
+
+// Whoever asked for a run sees how it ended.
+func TestAFailedRunThatSomebodyAskedForIsntRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.register("a", &cluster{})
+		defer w.lead()()
+		w.after(3 * time.Second)
+		c.set(func(c *cluster) { c.silent = true })
 		w.request("a", "asked")
-		w.after(5 * time.Second)
-		w.wantState("a", registryv1alpha1.TargetReady)
+		w.after(timeBox + 5*time.Second)
+		w.wantState("a", registryv1alpha1.TargetFailed)
+		c.set(func(c *cluster) { c.silent = false })
+		w.after(time.Hour)
+		w.wantState("a", registryv1alpha1.TargetFailed)
+		if w.probed() != 2 {
+			t.Errorf("%d probes", w.probed())
+		}
 	})
 }
 

@@ -54,11 +54,23 @@ func newsOf(row *registryv1alpha1.ClusterTarget, sight Sight) registryv1alpha1.P
 	switch row.Status.State {
 	case registryv1alpha1.TargetUnreachable, registryv1alpha1.TargetCredentialRejected, registryv1alpha1.TargetCredentialUnavailable:
 		return registryv1alpha1.ProbeRecovered
-	case registryv1alpha1.TargetProbing, registryv1alpha1.TargetReady, registryv1alpha1.TargetFailed:
+	case registryv1alpha1.TargetFailed:
+		return recovering(row.Status.Run)
+	case registryv1alpha1.TargetProbing, registryv1alpha1.TargetReady:
 		return ""
 	default:
 		return registryv1alpha1.ProbeRecovered
 	}
+}
+
+// recovering has a target that came back and failed its probe probed at each look
+// until it passes: its cluster may answer before its nodes take pods. A run that
+// somebody caused isn't repeated, for they see how it ended.
+func recovering(run *registryv1alpha1.ProbeRun) registryv1alpha1.ProbeReason {
+	if run != nil && (run.Reason == registryv1alpha1.ProbeRecovered || run.Reason == registryv1alpha1.ProbeResumed) {
+		return registryv1alpha1.ProbeRecovered
+	}
+	return ""
 }
 
 // newsOfRefused has a kubeconfig that isn't of the closed form probed once, so
