@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	kruntime "k8s.io/apimachinery/pkg/runtime"
@@ -37,7 +38,17 @@ func backoff() wait.Backoff {
 
 // about is the one thing that a question names: a cell, or a brought target as
 // namespace/name. The zero value is none.
-type about struct{ cell, target string }
+type about struct {
+	cell, target string
+	// mint says that it's a token of the target that was asked for.
+	mint bool
+}
+
+// probe sends the owner of a target to what says how it is.
+func (a about) probe() string {
+	namespace, name, _ := strings.Cut(a.target, "/")
+	return "See what is wrong with the target, and what mends it: " + probeHint(namespace, name, "", "")
+}
 
 // requestError is a question to the hub that wasn't answered as hoped.
 type requestError struct {

@@ -36,6 +36,8 @@ type report struct {
 	exit int
 	// says is what happened, next what to do; next may be empty.
 	says, next string
+	// run is the command that next ends with, where that is to be pasted; may be empty.
+	run string
 	// stance is why a declared stance didn't answer; may be empty.
 	stance string
 	// requestID is where to look in the hub's audit log; may be empty.
@@ -55,6 +57,9 @@ func (e Env) tell(r report, command string) {
 	}
 	if r.next != "" {
 		e.say("%s", terminal.Printable(r.next))
+	}
+	if r.run != "" {
+		e.say("  %s", terminal.Printable(r.run))
 	}
 	if r.requestID != "" {
 		e.say("Request id: %s", terminal.Printable(r.requestID))
@@ -137,7 +142,7 @@ func classify(err error, now time.Time) report {
 		return report{exit: exitOther, says: err.Error()}
 	}
 	if r, ok := refusal.FromStatus(err); ok {
-		return refused(r)
+		return refused(r, asked.about)
 	}
 	if r, ok := answered(asked, now); ok {
 		return r
@@ -146,12 +151,26 @@ func classify(err error, now time.Time) report {
 }
 
 // refused is the report of a refusal of cellcast's own.
-func refused(r *refusal.Refusal) report {
+func refused(r *refusal.Refusal, asked about) report {
 	next := r.Code.Meaning().Next
-	if r.RetryAfter > 0 {
+	switch {
+	case asked.mint && ofTarget(r.Code):
+		next = asked.probe()
+	case r.RetryAfter > 0:
 		next += fmt.Sprintf(" The hub says to wait %s.", r.RetryAfter)
 	}
 	return report{exit: refusalExit(r.Code), says: r.Error(), next: next}
+}
+
+// ofTarget reports whether it's a brought target that gives no token, which its
+// owner mends: neither the platform team nor time does.
+func ofTarget(code refusal.Code) bool {
+	switch code {
+	case refusal.MintUnavailable, refusal.MintFailed, refusal.TargetNotReady:
+		return true
+	default:
+		return false
+	}
 }
 
 // refusalExit is the exit code of a refusal.

@@ -38,8 +38,11 @@ type fakeAPI struct {
 	reading func(at string, o object)
 	// sticky is the path of what has a finalizer.
 	sticky string
-	// rehearsed are the paths of dry runs.
-	rehearsed []string
+	// rehearsed are the paths of dry runs, rehearsedAs what was sent with them, and
+	// rehearsing refuses one; it may be nil.
+	rehearsed   []string
+	rehearsedAs map[string]object
+	rehearsing  func(at string) *apierrors.StatusError
 	// other answers what isn't an object.
 	other http.Handler
 }
@@ -49,7 +52,7 @@ const ownToken = "own.SECRET.token"
 
 func newFakeAPI(t testing.TB) *fakeAPI {
 	t.Helper()
-	f := &fakeAPI{objects: map[string]object{}, fails: map[string]*apierrors.StatusError{},
+	f := &fakeAPI{objects: map[string]object{}, fails: map[string]*apierrors.StatusError{}, rehearsedAs: map[string]object{},
 		creating: func(string, object) {}, reading: func(string, object) {}, other: http.NotFoundHandler()}
 	f.Server = httptest.NewTLSServer(http.HandlerFunc(f.serve))
 	t.Cleanup(f.Close)
@@ -82,8 +85,7 @@ func (f *fakeAPI) create(w http.ResponseWriter, r *http.Request) {
 	o := decoded(r)
 	at := path.Join(r.URL.Path, o["metadata"].(object)["name"].(string))
 	if r.URL.Query().Get("dryRun") == "All" {
-		f.rehearsed = append(f.rehearsed, at)
-		stored(w, o)
+		f.rehearse(w, at, o)
 		return
 	}
 	if f.objects[at] != nil {
@@ -97,6 +99,18 @@ func (f *fakeAPI) create(w http.ResponseWriter, r *http.Request) {
 	stored(w, o)
 }
 
+func (f *fakeAPI) rehearse(w http.ResponseWriter, at string, o object) {
+	f.rehearsed = append(f.rehearsed, at)
+	f.rehearsedAs[at] = o
+	if f.rehearsing != nil {
+		if refused := f.rehearsing(at); refused != nil {
+			answer(w, refused)
+			return
+		}
+	}
+	stored(w, o)
+}
+
 func (f *fakeAPI) one(w http.ResponseWriter, r *http.Request) {
 	o := f.objects[r.URL.Path]
 	switch {
@@ -105,6 +119,8 @@ func (f *fakeAPI) one(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet:
 		f.reading(r.URL.Path, o)
 		stored(w, o)
+	case r.Method == http.MethodPut && r.URL.Query().Get("dryRun") == "All":
+		f.rehearse(w, r.URL.Path, decoded(r))
 	case r.Method == http.MethodPut:
 		f.objects[r.URL.Path] = decoded(r)
 		f.changes = append(f.changes, "update "+r.URL.Path)

@@ -59,7 +59,7 @@ func (h *hub) targetToken(ctx context.Context, key types.NamespacedName, spec ce
 	answer := &cellcastv1alpha1.TargetToken{}
 	question := h.rest.Post().Namespace(key.Namespace).Resource("clustertargets").Name(key.Name).SubResource("token").
 		VersionedParams(strict(false), h.codec).Body(&cellcastv1alpha1.TargetToken{Spec: spec})
-	if err := h.ask(ctx, about{target: key.String()}, question, answer); err != nil {
+	if err := h.ask(ctx, about{target: key.String(), mint: true}, question, answer); err != nil {
 		return nil, err
 	}
 	answer.SetGroupVersionKind(cellcastv1alpha1.SchemeGroupVersion.WithKind("TargetToken"))

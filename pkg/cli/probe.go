@@ -6,9 +6,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+	"cellcast.io/cellcast/pkg/cli/bring"
 	"cellcast.io/cellcast/pkg/cli/door"
+	"cellcast.io/cellcast/pkg/shell"
 )
 
 const probeHelp = `Have the hub prove that a brought target can be used, and watch it item by item:
@@ -16,9 +19,8 @@ that its API can be reached and takes the credential, that the credential may do
 what is needed and no more, and that a small pod starts there, proves who it is and
 reaches the hub. The pod is deleted, however the probe ends.
 
-What is wrong is shown with what mends it, ready to be copied: mend it on the
-target, and run this again. Where a probe is under way already, this shows that
-one. It's the hub that probes: interrupting this, or --timeout, only stops looking.
+What is wrong is shown with what mends it, ready to be copied: mend it, and run
+this again. Where a probe is under way already, this shows that one. It's the hub that probes: interrupting this, or --timeout, only stops looking.
 
 On a terminal the list is drawn in place; elsewhere each item is a line as it ends.
 -o json prints the row of the target (ClusterTarget) when the probe has ended; what
@@ -99,15 +101,14 @@ func (e Env) probe(ctx context.Context, o *probeOptions, name string) error {
 
 // stateError says that a target can't be used.
 type stateError struct {
-	target  string
-	state   registryv1alpha1.TargetState
-	failing string
+	key types.NamespacedName
+	row *registryv1alpha1.ClusterTarget
 }
 
 func (e *stateError) Error() string {
-	text := fmt.Sprintf("target %s is %s", e.target, e.state)
-	if e.failing != "" {
-		text += ": " + e.failing
+	text := fmt.Sprintf("target %s is %s", e.key, e.row.Status.State)
+	if failing := e.row.Status.Failing; failing != "" {
+		text += ": " + failing
 	}
 	return text
 }
@@ -115,17 +116,35 @@ func (e *stateError) Error() string {
 // report is what to do about a target in this state.
 func (e *stateError) report() report {
 	r := report{exit: exitRefused, says: e.Error()}
-	switch e.state {
+	switch e.row.Status.State {
 	case registryv1alpha1.TargetFailed:
-		r.next = "Mend on the target what the list says, and probe again."
+		r.next = "Mend what the list says, and run `" + probeHint(e.key.Namespace, e.key.Name, "", "") + "` again."
 	case registryv1alpha1.TargetCredentialRejected:
-		r.next = "The target's API refuses the token: run cellcast target register again with a kubeconfig that works, which changes the credential alone."
+		r.next, r.run = e.anotherToken()
 	case registryv1alpha1.TargetUnreachable:
 		r.exit, r.next = exitUnavailable, "The hub tries again by itself. If it lasts, see whether the hub may reach that address: its operator can tell from the hub's log."
 	case registryv1alpha1.TargetCredentialUnavailable:
-		r.exit, r.next = exitUnavailable, "The hub tries again by itself. See whether the Secret (or Vault's) is there, and the Role by which the hub reads it: cellcast target register makes both."
+		r.exit, r.next = exitUnavailable, "The hub tries again by itself. If it lasts, do what the item Credential says."
 	default: // Ready isn't an error, and Probing isn't an end
 		r.exit, r.next = exitUnavailable, "Probe again."
 	}
 	return r
+}
+
+// anotherToken is how another token gets to where the row has its kubeconfig:
+// register changes no Secret that it didn't make.
+func (e *stateError) anotherToken() (next, run string) {
+	const refuses = "The target's API refuses the token"
+	const put = refuses + ". Put a kubeconfig of the closed form, FILE, with another into "
+	ref := e.row.Spec.CredentialRef
+	own := bring.Target{Row: e.key}.SecretName()
+	switch {
+	case ref.VaultRef != nil:
+		return put + "Vault, where MOUNT is the KV engine of the hub:",
+			fmt.Sprintf("vault kv patch -mount=MOUNT %s %s=@FILE", shell.Word(ref.VaultRef.Path), shell.Word(ref.VaultRef.Key))
+	case ref.SecretRef != nil && ref.SecretRef.Name != own:
+		return put + "Secret " + ref.SecretRef.Name + ":", putKubeconfig(e.key.Namespace, ref.SecretRef.Name, true)
+	default:
+		return refuses + ": run cellcast target register again with a kubeconfig that works, which changes the credential alone.", ""
+	}
 }

@@ -128,6 +128,35 @@ func TestTheExitCodeOfAProbeIsTheState(t *testing.T) {
 	}
 }
 
+func TestWhatMendsATargetIsNamed(t *testing.T) {
+	secret := func(name string) object { return object{"secretRef": object{"name": name}} }
+	for name, test := range map[string]struct {
+		state registryv1alpha1.TargetState
+		ref   object
+		next  string
+	}{
+		"an item failed": {registryv1alpha1.TargetFailed, secret("eu-kubeconfig"), "Mend what the list says, and run `kubectl cellcast probe eu -n payments` again.\n"},
+		"the token of a Secret that register can have made": {registryv1alpha1.TargetCredentialRejected, secret("eu-kubeconfig"),
+			"The target's API refuses the token: run cellcast target register again with a kubeconfig that works, which changes the credential alone.\n"},
+		"the token of another Secret": {registryv1alpha1.TargetCredentialRejected, secret("mine"),
+			"The target's API refuses the token. Put a kubeconfig of the closed form, FILE, with another into Secret mine:\n" +
+				"  kubectl create secret generic mine -n payments --type=cellcast.io/kubeconfig --from-file=kubeconfig=FILE --dry-run=client -o yaml | kubectl replace -f -\n"},
+		"the token in Vault": {registryv1alpha1.TargetCredentialRejected, object{"vaultRef": object{"path": "users/jo/my eu", "key": "eu"}},
+			"The target's API refuses the token. Put a kubeconfig of the closed form, FILE, with another into Vault, where MOUNT is the KV engine of the hub:\n" +
+				"  vault kv patch -mount=MOUNT 'users/jo/my eu' eu=@FILE\n"},
+		"a Secret that can't be read": {registryv1alpha1.TargetCredentialUnavailable, secret("mine"),
+			"The hub tries again by itself. If it lasts, do what the item Credential says.\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOwner(t)
+			o.probed(false, progress(test.state, true, credentialPassed))
+			o.hub.at(hubRow)["spec"].(object)["credentialRef"] = test.ref
+			got := o.ask("probe", "eu")
+			diff(t, "what is said", "Error: target payments/eu is "+string(test.state)+"\n"+test.next, got.err)
+		})
+	}
+}
+
 func TestAProbeThatGoesOnSaysWhatIsRunning(t *testing.T) {
 	for name, test := range map[string]struct {
 		step registryv1alpha1.ClusterTargetStatus
@@ -252,6 +281,20 @@ us     ClusterTarget   namespace shop       Failed     no           user:jo
 	var list cellcastv1alpha1.LaunchTargetList
 	if err := json.Unmarshal([]byte(o.ask("targets", "-o", "json").out), &list); err != nil || list.Items[2].Kind != "LaunchTarget" {
 		t.Errorf("%v: got %s", err, cmp.Diff(launchable, list))
+	}
+}
+
+// The rule of a target names a namespace of that one.
+func TestTheRuleOfASingleTargetIsNotThatOfAny(t *testing.T) {
+	o := newOwner(t)
+	o.hub.other = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		list := launchable
+		list.Items = launchable.Items[:3]
+		_ = json.NewEncoder(w).Encode(list)
+	})
+	if got := o.ask("targets"); !strings.HasSuffix(got.out, "\nSecrets on any Cluster: any that you may get.\n\nSecrets on ClusterTarget eu: only those that you or group:payments own. [2J\n") {
+		t.Errorf("got %s", got.out)
 	}
 }
 

@@ -4,11 +4,15 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
+	"cellcast.io/cellcast/pkg/shell"
 )
 
 const targetHelp = `A brought target is a namespace of your own, on a cluster that the fleet doesn't
 manage. You register it with a kubeconfig, the hub proves item by item that it can
-be used, and from then on you get short-lived tokens for it and can launch onto it.
+be used, and from then on you get short-lived tokens for it. Once there is dispatch,
+you can launch onto it, too.
 
 `
 
@@ -18,7 +22,7 @@ const targetExitCodes = `Exit codes:
   2  wrong use, or a kubeconfig that can't be registered as it is
   3  refused, and asking again won't change that: a permission or the target has to
      change
-  4  not now: the hub can't be reached, or the target isn't Ready
+  4  not now: the hub can't be reached, or the target isn't Ready or is being deleted
   5  the target is Ready and issued no token, or can't be reached for one`
 
 func (e Env) targetCommand(program string) *cobra.Command {
@@ -35,12 +39,27 @@ func (e Env) targetCommand(program string) *cobra.Command {
 
 // probeHint is the command that proves a target.
 func probeHint(namespace, name, kubeconfig, context string) string {
-	text := fmt.Sprintf("kubectl cellcast probe %s -n %s", name, namespace)
+	return kubectlFor(fmt.Sprintf("kubectl cellcast probe %s -n %s", name, namespace), kubeconfig, context)
+}
+
+// kubectlFor is a kubectl command for the cluster that a kubeconfig and a context of
+// it name; with neither, for the one that kubectl takes by itself.
+func kubectlFor(command, kubeconfig, context string) string {
 	if kubeconfig != "" {
-		text += " --kubeconfig " + kubeconfig
+		command += " --kubeconfig " + shell.Word(kubeconfig)
 	}
 	if context != "" {
-		text += " --context " + context
+		command += " --context " + shell.Word(context)
 	}
-	return text
+	return command
+}
+
+// putKubeconfig is the command that puts FILE into a Secret, which is there or not.
+func putKubeconfig(namespace, name string, there bool) string {
+	command := fmt.Sprintf("kubectl create secret generic %s -n %s --type=%s --from-file=%s=FILE", shell.Word(name), shell.Word(namespace),
+		registryv1alpha1.SecretTypeKubeconfig, registryv1alpha1.SecretKeyKubeconfig)
+	if there {
+		command += " --dry-run=client -o yaml | kubectl replace -f -"
+	}
+	return command
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,7 +37,7 @@ func (e Env) createCredential(ctx context.Context, o *targetRegisterOptions, t b
 		e.say("  %s", named(object))
 	}
 	if err := e.ensure(ctx, site, t.Needed()...); err != nil {
-		return secret.Value{}, err
+		return secret.Value{}, ofAnother(err)
 	}
 	for _, object := range t.Optional() {
 		err := e.ensure(ctx, site, object)
@@ -45,10 +46,19 @@ func (e Env) createCredential(ctx context.Context, o *targetRegisterOptions, t b
 			continue
 		}
 		if err != nil {
-			return secret.Value{}, err
+			return secret.Value{}, ofAnother(err)
 		}
 	}
 	return e.issuedToken(ctx, site, t)
+}
+
+// ofAnother says what to do where the name on the target is taken: the target's own
+// may stay.
+func ofAnother(err error) error {
+	if !errors.Is(err, bring.ErrForeign) {
+		return err
+	}
+	return &siteError{err: err, exit: exitRefused, next: "Name another ServiceAccount with --credential-service-account, or see whose it is and delete it."}
 }
 
 // issuedToken waits until the target has put a token into the Secret.

@@ -10,6 +10,22 @@ import (
 	"cellcast.io/cellcast/pkg/cli/bring"
 )
 
+// siteError is a failure of which more is known than the cluster says.
+type siteError struct {
+	err  error
+	exit int
+	// next and run are those of the report.
+	next, run string
+}
+
+func (e *siteError) Error() string { return e.err.Error() }
+
+func (e *siteError) Unwrap() error { return e.err }
+
+func (e *siteError) report() report {
+	return report{exit: e.exit, says: e.Error(), next: e.next, run: e.run}
+}
+
 // siteFailure is the report of an object that couldn't be created or deleted. What
 // the cluster says is shown as it is: a webhook's words are meant for the user.
 func siteFailure(failed *bring.Error) report {

@@ -54,6 +54,8 @@ type targetRegisterOptions struct {
 	sandboxDriver             string
 	dryRun, wait              bool
 	timeout, waitTimeout      time.Duration
+	// given reports whether the user wrote the flag.
+	given func(flag string) bool
 }
 
 func (e Env) targetRegisterCommand(program string) *cobra.Command {
@@ -85,6 +87,7 @@ func (e Env) targetRegisterCommand(program string) *cobra.Command {
 		}),
 	}
 	o.addTo(cmd.Flags())
+	o.given = cmd.Flags().Changed
 	if err := cmd.MarkFlagRequired("namespace"); err != nil {
 		panic(err) // the flag is defined above
 	}
@@ -169,6 +172,11 @@ func (o *targetRegisterOptions) target(namespace, name string) (bring.Target, er
 		}
 	}
 	return t, nil
+}
+
+// atHub is a kubectl command for the hub that the flags name.
+func (o *targetRegisterOptions) atHub(command string) string {
+	return kubectlFor(command, o.hubKubeconfig, o.hubContext)
 }
 
 // hubFlags are the way to the hub: its API server's, for it alone has the rows.

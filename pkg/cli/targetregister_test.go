@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/kubeconfig"
@@ -57,7 +59,7 @@ Created ClusterTarget eu in namespace payments at the hub.
 Next: kubectl cellcast probe eu -n payments --kubeconfig DIR/hub.kubeconfig
 `}, got)
 	diff(t, "the changes", []string{"create " + hubSecret, "create " + hubRole, "create " + hubBinding, "create " + hubRow}, o.hub.changed())
-	diff(t, "the rehearsals", []string{hubRow}, o.hub.rehearsed)
+	diff(t, "the rehearsals", []string{hubRow, hubSecret, hubRole, hubBinding}, o.hub.rehearsed)
 	if o.target.paths() != nil {
 		t.Errorf("on the target: %v", o.target.paths())
 	}
@@ -189,21 +191,24 @@ func TestWhatSomebodyElseMadeIsNeverChanged(t *testing.T) {
 		o["metadata"] = object{"name": at[strings.LastIndex(at, "/")+1:], "uid": "theirs"}
 		return at, o
 	}
+	const otherAccount = "Name another ServiceAccount with --credential-service-account, or see whose it is and delete it.\n"
+	const otherName = "Choose another name, or see whose it is and delete it.\n"
 	for name, test := range map[string]struct {
 		at   func(*owner) *fakeAPI
 		path string
 		is   object
 		says string
+		next string
 	}{
-		"the ServiceAccount": {func(o *owner) *fakeAPI { return o.target }, account, object{"kind": "ServiceAccount"}, "update ServiceAccount cellcast-eu in namespace shop at the target"},
+		"the ServiceAccount": {func(o *owner) *fakeAPI { return o.target }, account, object{"kind": "ServiceAccount"}, "update ServiceAccount cellcast-eu in namespace shop at the target", otherAccount},
 		"a Role on the target": {func(o *owner) *fakeAPI { return o.target }, roles + partName(contract.Needed), object{"kind": "Role", "rules": []any{}},
-			"update Role " + partName(contract.Needed) + " in namespace shop at the target"},
+			"update Role " + partName(contract.Needed) + " in namespace shop at the target", otherAccount},
 		"the token's Secret": {func(o *owner) *fakeAPI { return o.target }, accountToken, object{"kind": "Secret", "type": "Opaque", "data": object{"password": "U0VDUkVU"}},
-			"update Secret cellcast-eu-token in namespace shop at the target"},
+			"update Secret cellcast-eu-token in namespace shop at the target", otherAccount},
 		"the Secret of the hub": {func(o *owner) *fakeAPI { return o.hub }, hubSecret, object{"kind": "Secret", "type": "cellcast.io/kubeconfig", "data": object{}},
-			"update Secret eu-kubeconfig in namespace payments at the hub"},
+			"update Secret eu-kubeconfig in namespace payments at the hub", otherName},
 		"the Role of the hub": {func(o *owner) *fakeAPI { return o.hub }, hubRole, object{"kind": "Role", "rules": []any{}},
-			"update Role eu-kubeconfig in namespace payments at the hub"},
+			"update Role eu-kubeconfig in namespace payments at the hub", otherName},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOwner(t)
@@ -211,8 +216,7 @@ func TestWhatSomebodyElseMadeIsNeverChanged(t *testing.T) {
 			before := len(is)
 			test.at(o).objects[at] = is
 			got := o.register(o.kubeconfig(staticUser), "--create-credential")
-			want := "Error: " + test.says + ": there is one that cellcast target register didn't make for this target: it's left as it is\n" +
-				"Choose another name, or see whose it is and delete it.\n"
+			want := "Error: " + test.says + ": there is one that cellcast target register didn't make for this target: it's left as it is\n" + test.next
 			if got.code != 3 || !strings.HasSuffix(got.err, want) {
 				t.Errorf("got %+v", got)
 			}
@@ -222,20 +226,153 @@ func TestWhatSomebodyElseMadeIsNeverChanged(t *testing.T) {
 			if o.hub.at(hubRow) != nil {
 				t.Error("the row is there")
 			}
+			if test.next == otherName {
+				diff(t, "the changes on the target", []string(nil), o.target.changed())
+			}
 		})
 	}
 }
 
+// A credential that no row uses would live on.
 func TestWhatTheHubRefusesIsRefusedBeforeAnythingIsMade(t *testing.T) {
-	o := newOwner(t)
+	const takesSomebody = "It takes somebody who may do that at the hub. What was created so far stays; the same command goes on from there.\n"
+	const otherAddress = "Line and field are those of the kubeconfig that the hub would get, whose server is TARGET. " +
+		"--endpoint names another address at which the hub finds that API; or the hub's operator permits this one.\n"
 	denied := apierrors.NewForbidden(schema.GroupResource{Group: "registry.cellcast.io", Resource: "clustertargets"}, "eu", errors.New("x"))
 	denied.ErrStatus.Message = `admission webhook "targets.cellcast.io" denied the request: a fleet cell is called eu`
-	o.hub.fails["POST "+strings.TrimSuffix(hubRow, "/eu")] = denied
-	got := o.register(o.kubeconfig(staticUser), "--create-credential")
-	diff(t, "the answer", answerOf{3, "", "Error: create ClusterTarget eu in namespace payments at the hub: " + denied.ErrStatus.Message + "\n"}, got)
-	if len(o.hub.paths())+len(o.target.paths()) > 0 {
-		t.Errorf("made: %v %v", o.hub.paths(), o.target.paths())
+	port := apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "eu-kubeconfig", field.ErrorList{field.Invalid(field.NewPath("data").Key("kubeconfig"), field.OmitValueType{},
+		"line 7, clusters[0].cluster.server: the hub doesn't connect to this port; ask for this one to be permitted")})
+	grants := apierrors.NewForbidden(schema.GroupResource{Resource: "roles"}, "eu-kubeconfig", errors.New("attempting to grant RBAC permissions not currently held"))
+	for name, test := range map[string]struct {
+		registered bool
+		refuses    string
+		with       *apierrors.StatusError
+		code       int
+		err        string
+	}{
+		"the row":                         {false, "POST " + strings.TrimSuffix(hubRow, "/eu"), denied, 3, "create ClusterTarget eu in namespace payments at the hub: " + denied.ErrStatus.Message + "\n"},
+		"a namespace that isn't there":    {false, "POST " + strings.TrimSuffix(hubRow, "/eu"), apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "payments"), 1, "create ClusterTarget eu in namespace payments at the hub: namespaces \"payments\" not found\nIs the namespace there, and is it the right context of the hub? At the hub, is cellcast installed?\n"},
+		"the address of the API":          {false, "POST " + strings.TrimSuffix(hubSecret, "/eu-kubeconfig"), port, 3, "create Secret eu-kubeconfig in namespace payments at the hub: " + port.ErrStatus.Message + "\n" + otherAddress},
+		"the address of a known target":   {true, "PUT " + hubSecret, port, 3, "update Secret eu-kubeconfig in namespace payments at the hub: " + port.ErrStatus.Message + "\n" + otherAddress},
+		"a Role that an editor can't see": {false, "GET " + hubRole, grants, 3, "get Role eu-kubeconfig in namespace payments at the hub: " + grants.ErrStatus.Message + "\n" + takesSomebody},
+		"a Role that grants too much":     {false, "POST " + strings.TrimSuffix(hubRole, "/eu-kubeconfig"), grants, 3, "create Role eu-kubeconfig in namespace payments at the hub: " + grants.ErrStatus.Message + "\n" + takesSomebody},
+		"the binding of the Role":         {false, "POST " + strings.TrimSuffix(hubBinding, "/eu-kubeconfig"), grants, 3, "create RoleBinding eu-kubeconfig in namespace payments at the hub: " + grants.ErrStatus.Message + "\n" + takesSomebody},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOwner(t)
+			if test.registered {
+				o.register(o.kubeconfig(staticUser))
+				o.hub.changed()
+			}
+			o.hub.fails[test.refuses] = test.with
+			diff(t, "the answer", answerOf{test.code, "", "Error: " + test.err}, o.register(o.kubeconfig(staticUser), "--create-credential"))
+			diff(t, "the changes", []string(nil), append(o.hub.changed(), o.target.changed()...))
+		})
 	}
+}
+
+// The Role comes before what binds it, and a rehearsal makes neither.
+func TestABindingWithoutItsRoleIsNoRefusal(t *testing.T) {
+	o := newOwner(t)
+	o.hub.rehearsing = func(at string) *apierrors.StatusError {
+		if at == hubBinding {
+			return apierrors.NewNotFound(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}, "eu-kubeconfig")
+		}
+		return nil
+	}
+	if got := o.register(o.kubeconfig(staticUser)); got.code != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestNoTokenIsRehearsed(t *testing.T) {
+	o := newOwner(t)
+	o.register(o.kubeconfig(staticUser), "--create-credential")
+	content, err := base64.StdEncoding.DecodeString(o.hub.rehearsedAs[hubSecret]["data"].(object)["kubeconfig"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if closed, err := kubeconfig.Parse(content); err != nil || closed.Server != o.target.URL || strings.Contains(closed.Token.Reveal(), "SECRET") {
+		t.Errorf("%v: it isn't of the closed form, or has a token", err)
+	}
+}
+
+func TestAnEndpointThatNoHubTakesIsRefusedBeforeAnythingIsMade(t *testing.T) {
+	o := newOwner(t)
+	got := o.register(o.kubeconfig(staticUser), "--create-credential", "--endpoint", "http://eu.example.com")
+	if got.code != 2 || !strings.HasPrefix(got.err, "Error: the hub wouldn't take this kubeconfig: clusters[0].cluster.server: ") {
+		t.Errorf("got %+v", got)
+	}
+	diff(t, "the changes", []string(nil), append(o.hub.changed(), o.target.changed()...))
+}
+
+// A row that GitOps made has its kubeconfig where GitOps put it.
+func TestASecretThatRegisterDidNotMakeIsReplacedByHand(t *testing.T) {
+	const create = "kubectl create secret generic SECRET -n payments --type=cellcast.io/kubeconfig --from-file=kubeconfig=FILE"
+	const replace = create + " --dry-run=client -o yaml | kubectl replace -f - --kubeconfig DIR/hub.kubeconfig\n"
+	names := func(o *owner, secret string) {
+		o.hub.at(hubRow)["spec"].(object)["credentialRef"] = object{"secretRef": object{"name": secret}}
+	}
+	for name, test := range map[string]struct {
+		before func(*owner)
+		args   []string
+		want   answerOf
+	}{
+		"of the name that register would choose": {func(o *owner) { o.hub.at(hubSecret)["metadata"] = object{"name": "eu-kubeconfig", "uid": "theirs"} }, nil,
+			answerOf{3, "", "Error: update Secret eu-kubeconfig in namespace payments at the hub: there is one that cellcast target register didn't make for this target: it's left as it is\n" +
+				"Put a kubeconfig of the closed form, FILE, into it yourself:\n  " + strings.ReplaceAll(replace, "SECRET", "eu-kubeconfig")}},
+		"of another name": {func(o *owner) {
+			names(o, "mine")
+			o.hub.objects["/api/v1/namespaces/payments/secrets/mine"] = object{"kind": "Secret", "metadata": object{"name": "mine"}}
+		}, nil, answerOf{2, "", "Error: target payments/eu is registered already, with its kubeconfig in Secret \"mine\", which cellcast target register didn't make\nSee cellcast target register --help\n" +
+			"Choose another name for the target, or put a kubeconfig of the closed form, FILE, into that Secret yourself:\n  " + strings.ReplaceAll(replace, "SECRET", "mine")}},
+		"that is to come": {func(o *owner) { names(o, "mine") }, nil,
+			answerOf{2, "", "Error: target payments/eu is registered already, with its kubeconfig in Secret \"mine\", which cellcast target register didn't make\nSee cellcast target register --help\n" +
+				"Choose another name for the target, or put a kubeconfig of the closed form, FILE, into that Secret yourself:\n  " + strings.ReplaceAll(create, "SECRET", "mine") + " --kubeconfig DIR/hub.kubeconfig\n"}},
+		"of a name for another shell": {func(o *owner) { names(o, "a b;c") }, nil,
+			answerOf{2, "", "Error: target payments/eu is registered already, with its kubeconfig in Secret \"a b;c\", which cellcast target register didn't make\nSee cellcast target register --help\n" +
+				"Choose another name for the target, or put a kubeconfig of the closed form, FILE, into that Secret yourself:\n  " + strings.ReplaceAll(create, "SECRET", "'a b;c'") + " --kubeconfig DIR/hub.kubeconfig\n"}},
+		"but register did, and Vault is named now": {func(*owner) {}, []string{"--vault-path", "users/jo/eu", "--write-kubeconfig", "closed"},
+			answerOf{2, "", "Error: target payments/eu is registered already, with its kubeconfig in Secret \"eu-kubeconfig\": leave out --vault-path, or choose another name\nSee cellcast target register --help\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOwner(t)
+			o.register(o.kubeconfig(staticUser))
+			o.hub.changed()
+			test.before(o)
+			diff(t, "the answer", test.want, o.register(o.kubeconfig(staticUser), append(test.args, "--create-credential")...))
+			diff(t, "the changes", []string(nil), append(o.hub.changed(), o.target.changed()...))
+		})
+	}
+}
+
+func TestFlagsThatARegisteredTargetDoesNotFollowAreNamed(t *testing.T) {
+	o := newOwner(t)
+	o.register(o.kubeconfig(staticUser), "--queue", "gpu", "--label", "env=dev")
+	const already = "Target payments/eu is registered already: its row is left as it is, and its credential is brought up to date.\n"
+	for name, test := range map[string]struct {
+		args []string
+		says string
+	}{
+		"what the row says too": {[]string{"--queue", "gpu", "--label", "env=dev", "--sandbox-driver", "podman"}, ""},
+		"one":                   {[]string{"--queue", "cpu"}, "--queue isn't followed, for the row says otherwise. To change the row: kubectl edit clustertarget eu -n payments --kubeconfig DIR/hub.kubeconfig\n"},
+		"all": {[]string{"--service-account", "turns", "--pull-secret", "registry", "--queue", "cpu", "--sandbox-driver", "Kubernetes", "--ingest-url", "https://hub.example.com", "--owner-group", "payments", "--label", "env=prod"},
+			"--service-account, --pull-secret, --queue, --sandbox-driver, --ingest-url, --owner-group and --label aren't followed, for the row says otherwise. To change the row: kubectl edit clustertarget eu -n payments --kubeconfig DIR/hub.kubeconfig\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := o.register(o.kubeconfig(staticUser), test.args...); got.code != 0 || !strings.HasPrefix(got.err, already+test.says+"Unchanged ") {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestATargetThatIsBeingDeletedMayClear(t *testing.T) {
+	o := newOwner(t)
+	o.register(o.kubeconfig(staticUser))
+	o.hub.at(hubRow)["metadata"].(object)["deletionTimestamp"] = "2026-01-02T03:04:05Z"
+	diff(t, "the answer", answerOf{4, "", "Error: target payments/eu is being deleted\nRun the same command again when it has gone: kubectl get clustertarget eu -n payments --kubeconfig DIR/hub.kubeconfig\n"},
+		o.register(o.kubeconfig(staticUser)))
 }
 
 func TestAnOptionalRightThatTheUserMayNotGiveIsLeftOut(t *testing.T) {

@@ -42,7 +42,7 @@ func (e Env) registerTarget(ctx context.Context, o *targetRegisterOptions, name 
 	if err != nil {
 		return err
 	}
-	if err := e.mayRegister(ctx, hub, &target); err != nil {
+	if err := e.mayRegister(ctx, o, hub, &target, source); err != nil {
 		return err
 	}
 	if err := e.registerAt(ctx, o, hub, target, source); err != nil {
@@ -66,38 +66,6 @@ func (e Env) openRows(ctx context.Context, flags door.Flags) (door.Door, error) 
 		return at, &usageError{"a target's row is at the hub's API server: name its kubeconfig, without --hub"}
 	}
 	return at, nil
-}
-
-// mayRegister asks the hub first, for what is refused there is better not begun:
-// a credential that no row uses would live on. A target that is registered
-// already must be the same one, and is then as its row says: what the hub may do
-// there follows from the row, and not from flags that were left out this time.
-func (e Env) mayRegister(ctx context.Context, hub *bring.Site, t *bring.Target) error {
-	present, err := hub.Get(ctx, registryv1alpha1.SchemeGroupVersion.WithResource("clustertargets"), t.Row.Namespace, t.Row.Name)
-	if err != nil {
-		return err
-	}
-	if present == nil {
-		return hub.Rehearse(ctx, t.ClusterTarget())
-	}
-	row := &registryv1alpha1.ClusterTarget{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(present.Object, row); err != nil {
-		return fmt.Errorf("read the row of target %s: %w", t.Row, err)
-	}
-	ref, wanted := row.Spec.CredentialRef, t.ClusterTarget().Spec.CredentialRef
-	switch {
-	case row.DeletionTimestamp != nil:
-		return fmt.Errorf("target %s is being deleted: run the same command again when it has gone", t.Row)
-	case row.Spec.Namespace != t.Spec.Namespace:
-		return &usageError{fmt.Sprintf("target %s is registered already, for namespace %q of its cluster: choose another name", t.Row, row.Spec.Namespace)}
-	case ref.SecretRef != nil && (wanted.SecretRef == nil || *ref.SecretRef != *wanted.SecretRef):
-		return &usageError{fmt.Sprintf("target %s is registered already, with its kubeconfig in Secret %q: change that one, or choose another name", t.Row, ref.SecretRef.Name)}
-	case ref.VaultRef != nil && (wanted.VaultRef == nil || ref.VaultRef.Path != wanted.VaultRef.Path):
-		return &usageError{fmt.Sprintf("target %s is registered already, with its kubeconfig in Vault at %q: name that with --vault-path, or choose another name", t.Row, ref.VaultRef.Path)}
-	}
-	t.Spec = row.Spec
-	e.say("Target %s is registered already: its row is left as it is, and its credential is brought up to date.", t.Row)
-	return nil
 }
 
 // registerAt creates everything, the row last.
@@ -151,11 +119,7 @@ func (e Env) closedKubeconfig(ctx context.Context, o *targetRegisterOptions, t b
 			return kubeconfig.Kubeconfig{}, err
 		}
 	}
-	closed, err := kubeconfig.New(source.server, source.ca, token)
-	if err != nil {
-		return closed, &usageError{"the hub wouldn't take this kubeconfig: " + err.Error()}
-	}
-	return closed, nil
+	return source.closed(token)
 }
 
 // ensure creates objects in their order, and says what became of each.

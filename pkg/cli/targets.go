@@ -19,6 +19,9 @@ targets whose owner covers you. What can't take a launch now is shown too; -o wi
 says why not, and what a target is good for. Below the table stands which secrets a
 launch may use there.
 
+Nothing can be launched yet: that comes with dispatch. Tokens for a brought target
+are there now (target token).
+
 `
 
 // targetsOptions is what the user asks for.
@@ -113,8 +116,9 @@ func targetRow(item cellcastv1alpha1.LaunchTarget) []string {
 	return []string{name, string(s.Kind), where, s.State, launchable, s.Owner}
 }
 
-// secretRules says which secrets a launch may use: once for a kind where that's the
-// same on all of them, else with their names.
+// secretRules says which secrets a launch may use: on the cells at once where that's
+// the same on all of them, else with their names. The rule of a brought target speaks
+// of that one.
 func secretRules(items []cellcastv1alpha1.LaunchTarget) string {
 	type of struct {
 		kind cellcastv1alpha1.LaunchTargetKind
@@ -134,7 +138,7 @@ func secretRules(items []cellcastv1alpha1.LaunchTarget) string {
 	var out strings.Builder
 	for _, rule := range rules {
 		on := "any " + string(rule.kind)
-		if ofKind[rule.kind] > 1 {
+		if ofKind[rule.kind] > 1 || rule.kind == cellcastv1alpha1.LaunchTargetClusterTarget {
 			on = string(rule.kind) + " " + strings.Join(names[rule], ", ")
 		}
 		fmt.Fprintf(&out, "\nSecrets on %s: %s\n", terminal.Printable(on), terminal.Printable(rule.rule))

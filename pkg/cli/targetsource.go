@@ -61,6 +61,15 @@ func (e Env) targetSource(o *targetRegisterOptions) (*targetSource, error) {
 	return s, e.lasting(s.token)
 }
 
+// closed is what the hub gets of the kubeconfig, with this token.
+func (s *targetSource) closed(token secret.Value) (kubeconfig.Kubeconfig, error) {
+	closed, err := kubeconfig.New(s.server, s.ca, token)
+	if err != nil {
+		return closed, &usageError{"the hub wouldn't take this kubeconfig: " + err.Error()}
+	}
+	return closed, nil
+}
+
 // targetCA is the CA that a flag names, else the kubeconfig's.
 func (o *targetRegisterOptions) targetCA(source *bring.Source) ([]byte, error) {
 	if o.caFile == "" {

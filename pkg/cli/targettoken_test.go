@@ -125,6 +125,29 @@ func TestATargetsTokenIsRefused(t *testing.T) {
 	}
 }
 
+// The owner mends a target, and waiting doesn't.
+func TestATargetThatGivesNoTokenSendsToTheProbe(t *testing.T) {
+	const probe = "See what is wrong with the target, and what mends it: kubectl cellcast probe eu -n payments\n"
+	for code, want := range map[refusal.Code]answerOf{
+		refusal.MintUnavailable: {5, "", probe},
+		refusal.MintFailed:      {5, "", probe},
+		refusal.TargetNotReady:  {4, "", probe},
+		refusal.NotOwner:        {3, "", refusal.NotOwner.Meaning().Next + "\n"},
+		refusal.RateLimited:     {4, "", refusal.RateLimited.Meaning().Next + " The hub says to wait 1s.\n"},
+	} {
+		t.Run(string(code), func(t *testing.T) {
+			o := newOwner(t)
+			o.hub.other = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				answer(w, refusal.New(code, "the fake says so").Status())
+			})
+			got := o.ask("target", "token", "eu", "--write-kubeconfig", filepath.Join(o.dir, "eu.kubeconfig"))
+			got.err = again.ReplaceAllString(got.err, "")
+			want.err = "Error: " + string(code) + ": the fake says so\n" + want.err
+			diff(t, "the answer", want, got)
+		})
+	}
+}
+
 func TestATargetsTokenThatHasNowhereToGoIsNotAskedFor(t *testing.T) {
 	o := newOwner(t)
 	count := o.mints(func(*cellcastv1alpha1.TargetToken) {})

@@ -84,30 +84,41 @@ func (e Env) unregisterTarget(ctx context.Context, o *targetUnregisterOptions, n
 	if !left.found {
 		return &usageError{fmt.Sprintf("the hub has no target %s, and nothing of one; kubectl get clustertargets -A lists those that you may see", t.Row)}
 	}
-	if err := e.deleteRow(ctx, hub, t, o.timeout); err != nil {
+	err = e.deleteRow(ctx, hub, t, o.timeout)
+	switch {
+	case errors.Is(err, bring.ErrForeign):
+		return &siteError{err: err, exit: exitRefused, next: "Delete it where it's declared, or by hand; its Secret and the Role that lets the hub read it go the same way:",
+			run: kubectlFor("kubectl delete clustertarget "+shell.Word(name)+" -n "+shell.Word(namespace), o.door.Kubeconfig, o.door.Context)}
+	case err != nil:
 		return err
 	}
-	for _, resource := range readBy() {
-		outcome, err := hub.Delete(ctx, resource, namespace, t.SecretName())
+	for _, part := range readBy() {
+		outcome, err := hub.Delete(ctx, part.resource, namespace, t.SecretName())
 		switch {
 		case errors.Is(err, bring.ErrForeign):
-			e.say("Left %s %s in namespace %s: cellcast target register didn't make it.", resource.Resource, t.SecretName(), namespace)
+			e.say("Left %s %s in namespace %s: cellcast target register didn't make it.", part.kind, t.SecretName(), namespace)
 		case err != nil:
 			return err
 		case outcome == bring.Deleted:
-			e.say("Deleted %s %s in namespace %s at the hub.", resource.Resource, t.SecretName(), namespace)
+			e.say("Deleted %s %s in namespace %s at the hub.", part.kind, t.SecretName(), namespace)
 		}
 	}
 	_, err = fmt.Fprint(e.Out, left.advice())
 	return err
 }
 
+// readPart is a kind of object and its resource.
+type readPart struct {
+	kind     string
+	resource schema.GroupVersionResource
+}
+
 // readBy is what the hub reads the credential by, in the order in which it goes.
-func readBy() []schema.GroupVersionResource {
-	return []schema.GroupVersionResource{
-		rbacv1.SchemeGroupVersion.WithResource("rolebindings"),
-		rbacv1.SchemeGroupVersion.WithResource("roles"),
-		corev1.SchemeGroupVersion.WithResource("secrets"),
+func readBy() []readPart {
+	return []readPart{
+		{"RoleBinding", rbacv1.SchemeGroupVersion.WithResource("rolebindings")},
+		{"Role", rbacv1.SchemeGroupVersion.WithResource("roles")},
+		{"Secret", corev1.SchemeGroupVersion.WithResource("secrets")},
 	}
 }
 
@@ -157,8 +168,8 @@ func leftovers(ctx context.Context, hub *bring.Site, t bring.Target) (remains, e
 		return r, err
 	}
 	objects := []*unstructured.Unstructured{row}
-	for _, resource := range readBy() {
-		object, err := hub.Get(ctx, resource, t.Row.Namespace, t.SecretName())
+	for _, part := range readBy() {
+		object, err := hub.Get(ctx, part.resource, t.Row.Namespace, t.SecretName())
 		if err != nil {
 			return r, err
 		}
@@ -188,14 +199,14 @@ func (r remains) advice() string {
 	namespace, account, _ := strings.Cut(r.account, "/")
 	// An annotation can hold anything, and this is to be pasted to a shell.
 	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(account)) > 0 {
-		out.WriteString("The token that was registered still works on the target: delete its Secret or its ServiceAccount there, if nobody else uses it.\n")
+		out.WriteString("The token that was registered isn't revoked by this: delete its Secret or its ServiceAccount on the target, if nobody else uses it.\n")
 		return out.String()
 	}
 	t := bring.Target{Account: account, Spec: registryv1alpha1.ClusterTargetSpec{Namespace: namespace}}
-	fmt.Fprintf(&out, `On the target remain, in namespace %[1]s, unless you deleted it, ServiceAccount %[2]s with a token that works, and its Roles.
-With your own kubeconfig of the target:
-  kubectl delete -n %[1]s serviceaccount %[2]s
-  kubectl delete -n %[1]s --ignore-not-found role,rolebinding %[3]s
+	fmt.Fprintf(&out, `On the target nothing was deleted. Unless you did, ServiceAccount %[2]s is still there in namespace %[1]s, with its Roles and a token that works.
+Where the file kubeconfig is your own for the target:
+  kubectl --kubeconfig kubeconfig delete -n %[1]s --ignore-not-found serviceaccount %[2]s
+  kubectl --kubeconfig kubeconfig delete -n %[1]s --ignore-not-found role,rolebinding %[3]s
 `, namespace, account, strings.Join(t.RoleNames(), " "))
 	return out.String()
 }

@@ -101,10 +101,10 @@ func Meanings() []Meaning {
 			"Retry; it clears by itself when the agents have reported."},
 		{MintUnavailable, http.StatusServiceUnavailable, true, 10 * time.Second, StanceNever,
 			"The cell that was chosen, or the brought target, can't be reached to issue the credential.",
-			"Retry; if it lasts, the platform team should look at the Cluster's TrustEstablished condition."},
+			"Retry; if it lasts, the platform team should look at the Cluster's TrustEstablished condition. For a brought target, its owner runs kubectl cellcast probe NAME."},
 		{MintFailed, http.StatusServiceUnavailable, true, 30 * time.Second, StanceNever,
 			"The cell that was chosen, or the brought target, refused to issue the credential, or issued one that the hub can't accept.",
-			"Show the message to the platform team: it says whether trust, RBAC or the token's life is at fault."},
+			"Show the message to the platform team: it says whether trust, RBAC or the token's life is at fault. For a brought target, its owner runs kubectl cellcast probe NAME."},
 		{RateLimited, http.StatusTooManyRequests, true, time.Second, StanceUndecided,
 			"Too many requests at once.",
 			"Retry after the time that the answer names."},
@@ -112,7 +112,7 @@ func Meanings() []Meaning {
 			"The owner of the brought target doesn't cover this caller.",
 			"Ask the owner that the message names, or have spec.owner of the ClusterTarget changed."},
 		{TargetNotReady, http.StatusServiceUnavailable, true, 30 * time.Second, StanceNever,
-			"The brought target isn't Ready, so nothing is issued for it.",
+			"The brought target isn't Ready, or its credential may mint no tokens, so none is issued for it.",
 			"kubectl cellcast probe NAME says what is missing, and what mends it."},
 	}
 }

@@ -126,6 +126,15 @@ func TestToAPIShowsARefusalAndHidesAFault(t *testing.T) {
 	}
 }
 
+// Who mends a brought target isn't who mends a cell.
+func TestWhatATargetAnswersTooSendsItsOwnerToTheProbe(t *testing.T) {
+	for _, code := range []Code{MintUnavailable, MintFailed, TargetNotReady} {
+		if next := code.Meaning().Next; !strings.Contains(next, "kubectl cellcast probe NAME") {
+			t.Errorf("%s: %s", code, next)
+		}
+	}
+}
+
 func TestAnUnknownCodeDoesNotClear(t *testing.T) {
 	if m := Code("FromTheFuture").Meaning(); m.MayClear || m.Next == "" {
 		t.Errorf("got %+v", m)

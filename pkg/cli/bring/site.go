@@ -86,6 +86,24 @@ var errRaced = errors.New("somebody else changed it at the same moment: run the 
 // date where it was created by an earlier run. What nobody has to change is left,
 // whoever's it is.
 func (s *Site) Ensure(ctx context.Context, object runtime.Object) (Outcome, error) {
+	return s.ensure(ctx, object, nil)
+}
+
+// Rehearse asks whether Ensure would do it, and changes nothing. What it returns is
+// a refusal; a cluster that can't rehearse isn't one.
+func (s *Site) Rehearse(ctx context.Context, object runtime.Object) error {
+	_, err := s.ensure(ctx, object, []string{metav1.DryRunAll})
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), errors.Is(err, ErrForeign):
+		return err
+	case apierrors.IsNotFound(err) && object.GetObjectKind().GroupVersionKind().Kind != "RoleBinding":
+		return err // the namespace; a binding can miss its Role, which wasn't made either
+	default:
+		return nil
+	}
+}
+
+func (s *Site) ensure(ctx context.Context, object runtime.Object, dryRun []string) (Outcome, error) {
 	wanted, err := registration.Manifest(object)
 	if err != nil {
 		return "", err
@@ -96,17 +114,17 @@ func (s *Site) Ensure(ctx context.Context, object runtime.Object) (Outcome, erro
 	present, err := client.Get(ctx, wanted.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		if _, err = client.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict}); err != nil {
+		if _, err = client.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun}); err != nil {
 			return "", s.failed("create", wanted, err)
 		}
 		return Created, nil
 	case err != nil:
 		return "", s.failed("get", wanted, err)
 	}
-	return s.update(ctx, client, present, wanted)
+	return s.update(ctx, client, present, wanted, dryRun)
 }
 
-func (s *Site) update(ctx context.Context, client dynamic.ResourceInterface, present, wanted *unstructured.Unstructured) (Outcome, error) {
+func (s *Site) update(ctx context.Context, client dynamic.ResourceInterface, present, wanted *unstructured.Unstructured, dryRun []string) (Outcome, error) {
 	field := payload(wanted)
 	same := field != "" && reflect.DeepEqual(present.Object[field], wanted.Object[field]) &&
 		present.GetAnnotations()[AnnotationAccount] == wanted.GetAnnotations()[AnnotationAccount]
@@ -123,7 +141,7 @@ func (s *Site) update(ctx context.Context, client dynamic.ResourceInterface, pre
 		annotations[name] = value
 	}
 	present.SetAnnotations(annotations)
-	if _, err := client.Update(ctx, present, metav1.UpdateOptions{FieldManager: fieldManager}); err != nil {
+	if _, err := client.Update(ctx, present, metav1.UpdateOptions{FieldManager: fieldManager, DryRun: dryRun}); err != nil {
 		return "", s.failed("update", wanted, err)
 	}
 	return Updated, nil
@@ -197,23 +215,6 @@ func (s *Site) Delete(ctx context.Context, resource schema.GroupVersionResource,
 		return "", s.failed("delete", object, err)
 	}
 	return Deleted, nil
-}
-
-// Rehearse asks whether an object would be created, and creates nothing. What it
-// returns is a refusal; a cluster that can't rehearse isn't one.
-func (s *Site) Rehearse(ctx context.Context, object runtime.Object) error {
-	wanted, err := registration.Manifest(object)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	_, err = s.of(wanted).Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager,
-		FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}})
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		return s.failed("create", wanted, err)
-	}
-	return nil
 }
 
 func (s *Site) of(object *unstructured.Unstructured) dynamic.ResourceInterface {

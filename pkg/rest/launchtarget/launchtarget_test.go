@@ -116,18 +116,18 @@ func TestEachCallerSeesWhatItMayLaunchOnto(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: "target:u-1", Labels: home}, Status: cellcastv1alpha1.LaunchTargetStatus{
 			Kind: "ClusterTarget", Target: &cellcastv1alpha1.LaunchTargetRow{Namespace: "dana", Name: "own"}, State: "Ready", Launchable: true,
 			Owner: "user:dana", Capabilities: []string{"AgentTurns", "Tokens"},
-			SecretRule: "Whoever administers namespace ns-of-own of this target can read every secret that a pod there gets. A launch may only use secrets that you own, or that user:dana owns.",
+			SecretRule: "Whoever administers namespace ns-of-own on the target's cluster can read every secret that a pod there gets. A launch may only use secrets that you own, or that user:dana owns.",
 		}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "target:u-3", Labels: home}, Status: cellcastv1alpha1.LaunchTargetStatus{
 			Kind: "ClusterTarget", Target: &cellcastv1alpha1.LaunchTargetRow{Namespace: "team-a", Name: "gpu"}, State: "Failed",
 			Reason: "it is Failed: Namespace: ns-of-gpu isn't there", Owner: "group:ml",
-			SecretRule: "Whoever administers namespace ns-of-gpu of this target can read every secret that a pod there gets. A launch may only use secrets that you own, or that group:ml owns.",
+			SecretRule: "Whoever administers namespace ns-of-gpu on the target's cluster can read every secret that a pod there gets. A launch may only use secrets that you own, or that group:ml owns.",
 		}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "target:u-2", Labels: home}, Status: cellcastv1alpha1.LaunchTargetStatus{
 			Kind: "ClusterTarget", Target: &cellcastv1alpha1.LaunchTargetRow{Namespace: "team-b", Name: "bound"}, State: "Ready", Launchable: true,
 			Owner: "group:ml", Capabilities: []string{"AgentTurns", "Tokens"},
 			Playbooks: []string{"train"}, Repositories: []string{"acme/ml", "acme/data"},
-			SecretRule: "Whoever administers namespace ns-of-bound of this target can read every secret that a pod there gets. A launch may only use secrets that you own, or that group:ml owns.",
+			SecretRule: "Whoever administers namespace ns-of-bound on the target's cluster can read every secret that a pod there gets. A launch may only use secrets that you own, or that group:ml owns.",
 		}},
 	}
 	s := newStorage(t)
@@ -259,7 +259,7 @@ func TestTheTableSaysWhereAndWhetherAndWhose(t *testing.T) {
 		t.Errorf("a cell (-want +got):\n%s", diff)
 	}
 	want = []any{"target:u-3", "ClusterTarget", "team-a/gpu", "Failed", false, "group:ml", "-",
-		"Whoever administers namespace ns-of-gpu of this target can read every secret that a pod there gets. A launch may only use secrets that you own, or that group:ml owns."}
+		"Whoever administers namespace ns-of-gpu on the target's cluster can read every secret that a pod there gets. A launch may only use secrets that you own, or that group:ml owns."}
 	if diff := cmp.Diff(want, table.Rows[4].Cells); diff != "" {
 		t.Errorf("a brought target (-want +got):\n%s", diff)
 	}

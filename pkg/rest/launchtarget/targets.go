@@ -50,7 +50,7 @@ func targets(rows []*registryv1alpha1.ClusterTarget, c policy.Caller) []cellcast
 
 // secrets is the rule on secrets that holds on a brought target, and why.
 func secrets(row *registryv1alpha1.ClusterTarget) string {
-	return fmt.Sprintf("Whoever administers namespace %s of this target can read every secret that a pod there gets. "+
+	return fmt.Sprintf("Whoever administers namespace %s on the target's cluster can read every secret that a pod there gets. "+
 		"A launch may only use secrets that you own, or that %s owns.", row.Spec.Namespace, row.Spec.Owner)
 }
 
