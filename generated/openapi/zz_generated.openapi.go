@@ -3011,7 +3011,7 @@ func schema_cellcast_apis_registry_v1alpha1_TargetCheck(ref common.ReferenceCall
 					},
 					"remedy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "remedy is a command, or a manifest to apply on the target, that mends it.",
+							Description: "remedy is a command that mends it: on the target where it names a kubeconfig, which is then the reader's own, else at the hub.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -19,7 +19,7 @@ func (p *probe) credential(ctx context.Context) finding {
 		return passed("The kubeconfig was read and has the closed form.")
 	}
 	if refused, ok := errors.AsType[*kubeconfig.Error](err); ok {
-		return failed("The kubeconfig isn't taken: %s", refused.Error()).mendedBy(p.register()).ending(registryv1alpha1.TargetFailed)
+		return failed("The kubeconfig isn't taken: %s", refused.Error()).mendedBy(p.handIn()).ending(registryv1alpha1.TargetFailed)
 	}
 	if ctx.Err() != nil {
 		return interrupted(err)
@@ -73,9 +73,9 @@ func (p *probe) answered() finding {
 
 // noAPI quotes nothing: what answers needn't be the registrant's.
 func (p *probe) noAPI() finding {
-	return failed("What answers at the server in the kubeconfig doesn't serve the Kubernetes API now: check that the command below says ok, "+
+	return failed("What answers at the server in the kubeconfig doesn't serve the Kubernetes API now: check that the command that the probe prints says ok, "+
 		"and that the server is the API itself and not a page or a proxy before it. %s", p.operator()).
-		mendedBy(readyz).because(p.whoAmI).ending(registryv1alpha1.TargetFailed)
+		mendedBy(readyz()).because(p.whoAmI).ending(registryv1alpha1.TargetFailed)
 }
 
 // authenticated judges the answer that reachable got.
@@ -101,11 +101,11 @@ func (p *probe) unknown() finding {
 	case failure.Forbidden:
 		return failed("The target's API forbids the credential to ask who it is (create selfsubjectreviews.authentication.k8s.io), which the " +
 			"ClusterRole system:basic-user lets every user do. Ask the cluster's administrator to restore that.").
-			mendedBy(command("kubectl", "create", "clusterrolebinding", "cellcast-basic-user", "--clusterrole=system:basic-user", "--group=system:authenticated")).
+			mendedBy(onTarget("create", "clusterrolebinding", "cellcast-basic-user", "--clusterrole=system:basic-user", "--group=system:authenticated")).
 			because(p.whoAmI).ending(registryv1alpha1.TargetFailed)
 	case failure.NotFound:
 		return failed("The target's API has no selfsubjectreviews.authentication.k8s.io/v1: it must be of Kubernetes 1.28 or newer.").
-			mendedBy("kubectl --kubeconfig kubeconfig version").because(p.whoAmI).ending(registryv1alpha1.TargetFailed)
+			mendedBy(onTarget("version")).because(p.whoAmI).ending(registryv1alpha1.TargetFailed)
 	default:
 		return p.noAPI()
 	}

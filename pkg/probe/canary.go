@@ -56,7 +56,7 @@ func (p *probe) refused(err error) finding {
 	}
 	return failed("The target refused the canary pod: %s. Check in namespace %s that ServiceAccount %s exists, that the quota has room for a pod, "+
 		"and what admission policies ask of one.", said, p.spec.Target.Namespace, contract.ServiceAccountName(p.spec.Target)).
-		mendedBy(p.kubectl("get", "serviceaccounts,resourcequotas,limitranges")).because(err)
+		mendedBy(p.inNamespace("get", "serviceaccounts,resourcequotas,limitranges")).because(err)
 }
 
 const (
@@ -88,7 +88,7 @@ func (p *probe) deleted(ctx context.Context, name string, uid types.UID, f findi
 		f.result = registryv1alpha1.CheckWarning
 	}
 	if f.remedy == "" {
-		f.remedy = p.kubectl("delete", "pod", name)
+		f.remedy = p.inNamespace("delete", "pod", name)
 	}
 	return f.because(errors.Join(f.fault, err))
 }

@@ -24,12 +24,13 @@ import (
 )
 
 const (
-	eventsOfIt = "kubectl --namespace team get events --field-selector involvedObject.name=cellcast-canary-r-1"
-	policies   = "kubectl --namespace team get networkpolicies"
-	accounts   = "kubectl --namespace team get serviceaccounts,resourcequotas,limitranges"
+	eventsOfIt = onTeam + "get events --field-selector involvedObject.name=cellcast-canary-r-1"
+	policies   = onTeam + "get networkpolicies"
+	accounts   = onTeam + "get serviceaccounts,resourcequotas,limitranges"
 	mayConnect = "The canary pod started, and no post of it arrived. Pods of namespace team must be able to connect to https://hub.example.com: " +
 		"check its NetworkPolicies, the firewall on the way, the cluster's DNS, and that the certificate there is signed by a CA that pods are given."
 	checkThat = " Check in namespace team that ServiceAccount turns exists, that the quota has room for a pod, and what admission policies ask of one."
+	itsTrail  = "If it's this hub, its operator finds why in the audit trail, under the name cellcast-canary-r-1."
 	gaveUp    = "\ncanary: the hub accepted none of 9 attempts: context deadline exceeded\n"
 )
 
@@ -78,7 +79,7 @@ func TestCanaryFails(t *testing.T) {
 			remedy:  accounts},
 		"the API answers its creation with an error": {
 			when: ends("CreatePod", serverError(500, "s3cret")), unmade: true,
-			message: "The target's API answered that it can't serve now, when asked to create the canary pod. Probe again when it does.", remedy: readyz},
+			message: "The target's API answered that it can't serve now, when asked to create the canary pod. Probe again when it does.", remedy: ready},
 
 		"no node takes it": {
 			when: fares(corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
@@ -92,13 +93,13 @@ func TestCanaryFails(t *testing.T) {
 		"its image can't be pulled": {
 			when: fares(heldBack("ImagePullBackOff", "Back-off pulling image: eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln")),
 			message: "The canary pod never started within 1m30s; the target says ImagePullBackOff: Back-off pulling image: [token]. " +
-				"Its nodes must be able to pull registry.example.com/canary@sha256:0: name a pull secret in spec.imagePullSecrets, " +
+				"Its nodes must be able to pull registry.example.com/canary@sha256:0: name a pull secret in spec.imagePullSecrets (" + editRow + "), " +
 				"or ask the hub's operator for an image that they can reach.",
 			remedy: eventsOfIt, took: 90 * time.Second},
 		"its image can never be pulled": {
 			when: fares(heldBack("ErrImageNeverPull", "no such image")),
 			message: "The canary pod never started; the target says ErrImageNeverPull: no such image. " +
-				"Its nodes must be able to pull registry.example.com/canary@sha256:0: name a pull secret in spec.imagePullSecrets, " +
+				"Its nodes must be able to pull registry.example.com/canary@sha256:0: name a pull secret in spec.imagePullSecrets (" + editRow + "), " +
 				"or ask the hub's operator for an image that they can reach.",
 			remedy: eventsOfIt, took: 2 * time.Second},
 		"its container can't be made": {
@@ -125,19 +126,40 @@ func TestCanaryFails(t *testing.T) {
 		"its token isn't believed": {
 			when: fares(exited(1, "Error", "attempt 9: the hub answered 401 Unauthorized"+gaveUp)),
 			message: "The canary pod started, and what answers at https://hub.example.com refused its post (401): " +
-				"the hub didn't believe the token that the target gave it, or it isn't this hub. " + theCause, took: 2 * time.Second},
+				"the hub didn't believe the token that the target gave it, or it isn't this hub. " + itsTrail, took: 2 * time.Second},
 		"it posts to something else": {
 			when: fares(exited(1, "Error", "attempt 9: the hub answered 404 Not Found"+gaveUp)),
 			message: "The canary pod started, and what answers at https://hub.example.com refused its post (404): " +
-				"that isn't the hub's external listener. Correct spec.ingestURL.", took: 2 * time.Second},
+				"that isn't the hub's external listener, so ask the hub's operator, whose --external-url it is, or name another in spec.ingestURL.",
+			remedy: editRow, took: 2 * time.Second},
+		"it posts to something else, to which the row sends it": {
+			when: func(tr *trial) {
+				fares(exited(1, "Error", "attempt 9: the hub answered 405 Method Not Allowed"+gaveUp))(tr)
+				tr.spec.Target.IngestURL = "https://way.example.com"
+			},
+			message: "The canary pod started, and what answers at https://way.example.com refused its post (405): " +
+				"that isn't the hub's external listener, so correct spec.ingestURL.",
+			remedy: editRow, took: 2 * time.Second},
+		"its post is refused in another way": {
+			when:    fares(exited(1, "Error", "attempt 9: the hub answered 502 Bad Gateway"+gaveUp)),
+			message: "The canary pod started, and what answers at https://hub.example.com refused its post (502). " + itsTrail, took: 2 * time.Second},
 		"the hub has too much to do": {
 			when: fares(exited(1, "Error", "attempt 9: the hub answered 503 Service Unavailable"+gaveUp)),
 			message: "The canary pod started, and what answers at https://hub.example.com refused its post (503): " +
-				"it has too much to do now, or can't read the target's keys. Probe again. " + theCause, took: 2 * time.Second},
+				"it has too much to do now, or can't read the target's keys. Probe again. " + itsTrail, took: 2 * time.Second},
 		"its post is taken by something else": {
 			when: fares(exited(0, "Completed", "")),
 			message: "The canary's post was taken by something at https://hub.example.com that isn't this hub, for the hub has no receipt of it. " +
-				"Correct spec.ingestURL, or see what stands before the hub there.", took: 12 * time.Second},
+				"See what stands before the hub there, or ask the hub's operator, whose --external-url it is, or name another in spec.ingestURL.",
+			remedy: editRow, took: 12 * time.Second},
+		"its post is taken by something else, to which the row sends it": {
+			when: func(tr *trial) {
+				fares(exited(0, "Completed", ""))(tr)
+				tr.spec.Target.IngestURL = "https://way.example.com"
+			},
+			message: "The canary's post was taken by something at https://way.example.com that isn't this hub, for the hub has no receipt of it. " +
+				"See what stands before the hub there, or correct spec.ingestURL.",
+			remedy: editRow, took: 12 * time.Second},
 		"somebody deletes it": {
 			when: func(tr *trial) {
 				fares(started())(tr)
@@ -150,7 +172,7 @@ func TestCanaryFails(t *testing.T) {
 				fares(started())(tr)
 				tr.target.fails["GetPod"] = serverError(500, "s3cret")
 			},
-			message: "The target's API answered that it can't serve now, when asked to get the canary pod. Probe again when it does.", remedy: readyz, took: 90 * time.Second},
+			message: "The target's API answered that it can't serve now, when asked to get the canary pod. Probe again when it does.", remedy: ready, took: 90 * time.Second},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -166,6 +188,7 @@ func TestCanaryFails(t *testing.T) {
 				if c.Message != tc.message || c.Remedy != tc.remedy {
 					t.Errorf("message\n%s\nremedy %s, want\n%s\nremedy %s", c.Message, c.Remedy, tc.message, tc.remedy)
 				}
+				checkText(t, r, c)
 				if took != tc.took {
 					t.Errorf("it took %s, want %s", took, tc.took)
 				}

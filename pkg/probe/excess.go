@@ -34,8 +34,8 @@ func (p *probe) excess(ctx context.Context) finding {
 	if s.everything {
 		whole = fmt.Sprintf("The credential may do everything in namespace %s: it's an administrator of the namespace.", name)
 	}
-	return warning("%s Whoever took over the hub could do that too: bind its ServiceAccount to the contract's Role alone. The command below shows what else it's bound to.%s", whole, limits).
-		with(s.items()).mendedBy(command("kubectl", "get", "rolebindings,clusterrolebindings", "--namespace", name, "--output", "wide"))
+	return warning("%s Whoever took over the hub could do that too: bind its ServiceAccount to the contract's Role alone. The command that the probe prints shows what else it's bound to.%s", whole, limits).
+		with(s.items()).mendedBy(p.inNamespace("get", "rolebindings,clusterrolebindings", "--output", "wide"))
 }
 
 func counted(s surplus) string {

@@ -24,7 +24,7 @@ func (p *probe) localQueue(ctx context.Context) finding {
 	switch {
 	case failure.Of(err) == failure.NotFound:
 		return warning("Agent turns only, no measure jobs: Kueue isn't installed on the target (it serves no %s). "+
-			"Ask the cluster's administrator for it, or leave out spec.queue.", contract.GroupKueue)
+			"Ask the cluster's administrator for it, or leave out spec.queue.", contract.GroupKueue).mendedBy(p.patch(`{"spec":{"queue":null}}`))
 	case err != nil:
 		return p.trouble(err, "read which versions of "+contract.GroupKueue+" it serves")
 	}
@@ -39,8 +39,8 @@ func (p *probe) localQueue(ctx context.Context) finding {
 	_, err = p.api.Metadata(ctx, fmt.Sprintf("/apis/%s/%s/namespaces/%s/localqueues/%s", contract.GroupKueue, versions[0], p.spec.Target.Namespace, queue))
 	switch {
 	case failure.Of(err) == failure.NotFound:
-		return failed("Namespace %s has no LocalQueue %s. Correct spec.queue, or create it: the command below lists those that there are.",
-			p.spec.Target.Namespace, queue).mendedBy(p.kubectl("get", "localqueues."+contract.GroupKueue))
+		return failed("Namespace %s has no LocalQueue %s. Correct spec.queue (%s), or create it: the command that the probe prints lists those that there are.",
+			p.spec.Target.Namespace, queue, p.edit()).mendedBy(p.inNamespace("get", "localqueues."+contract.GroupKueue))
 	case err != nil:
 		return p.trouble(err, "get LocalQueue "+queue)
 	}
@@ -60,7 +60,8 @@ func (p *probe) sandbox(ctx context.Context) finding {
 		return p.trouble(err, "read which resources of "+contract.GroupSandbox+" it serves")
 	case !served:
 		return warning("Agent turns only, with nested Podman: the target serves no sandboxes.%s. "+
-			"Ask the cluster's administrator for the operator of the Sandbox resource, or set spec.sandboxDriver to Podman.", contract.GroupSandbox)
+			"Ask the cluster's administrator for the operator of the Sandbox resource, or set spec.sandboxDriver to Podman.", contract.GroupSandbox).
+			mendedBy(p.patch(`{"spec":{"sandboxDriver":"Podman"}}`))
 	}
 	items, missing, err := p.review(ctx, contract.Sandboxes.Rights(p.spec.Target))
 	switch {

@@ -350,7 +350,8 @@ type trial struct {
 func newTrial(t *testing.T) *trial {
 	t.Helper()
 	spec := registryv1alpha1.ClusterTargetSpec{
-		Namespace: "team", ServiceAccountName: "turns", ImagePullSecrets: []string{"pull"},
+		CredentialRef: registryv1alpha1.TargetCredentialRef{SecretRef: &registryv1alpha1.TargetSecretRef{Name: "lab-kubeconfig"}},
+		Namespace:     "team", ServiceAccountName: "turns", ImagePullSecrets: []string{"pull"},
 		Queue: "measure", SandboxDriver: registryv1alpha1.SandboxKubernetes,
 	}
 	w := newTarget(t, spec)

@@ -112,10 +112,10 @@ func (p *probe) trouble(err error, asked string) finding {
 		return failed("The target's API forbids the credential to %s. What it lets every user do, it must let this one do.", asked).because(err)
 	case failure.Unavailable:
 		return failed("The target's API answered that it can't serve now, when asked to %s. Probe again when it does.", asked).
-			mendedBy(readyz).because(err)
+			mendedBy(readyz()).because(err)
 	case failure.NotFound, failure.Rejected, failure.Unexpected:
 		return failed("The target's API gave no answer that the hub understands, when asked to %s. %s", asked, p.operator()).
-			mendedBy(readyz).because(err)
+			mendedBy(readyz()).because(err)
 	default:
 		return failed("The hub couldn't ask the target's API to %s. %s", asked, p.operator()).because(err)
 	}
@@ -124,10 +124,15 @@ func (p *probe) trouble(err error, asked string) finding {
 // rejected is a credential that the target doesn't know. It's never told as a
 // fault of the network.
 func (p *probe) rejected(err error) finding {
-	return failed("The target's API doesn't accept the token in the kubeconfig (401), also as it was read anew: " +
-		"it was deleted, has ended, or is another cluster's. Register again with a new token Secret: " +
-		"with a kubeconfig of yours that works there, the command below makes one.").
-		mendedBy(p.register("--create-credential")).because(err).ending(registryv1alpha1.TargetCredentialRejected)
+	const why = "The target's API doesn't accept the token in the kubeconfig (401), also as it was read anew: " +
+		"it was deleted, has ended, or is another cluster's. "
+	if name := p.otherSecret(); name != "" {
+		return failed(why+"Put a kubeconfig of the closed form with a token that works into Secret %s: the command that the probe prints does that.", name).
+			mendedBy(p.handIn()).because(err).ending(registryv1alpha1.TargetCredentialRejected)
+	}
+	return failed(why+"Register again with a new token: with a kubeconfig of yours that works there, the command that the probe prints "+
+		"deletes Secret %s, should there be one, and makes another.", p.tokenSecret()).
+		mendedBy(p.renew()).because(err).ending(registryv1alpha1.TargetCredentialRejected)
 }
 
 // unavailable is a credential that can't be read where its owner keeps it.

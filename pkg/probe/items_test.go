@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,18 +17,26 @@ import (
 )
 
 const (
+	onTeam        = "kubectl --kubeconfig kubeconfig --namespace team "
+	ready         = "kubectl --kubeconfig kubeconfig get --raw /readyz"
+	applied       = "kubectl --kubeconfig kubeconfig apply --server-side --force-conflicts -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\n"
+	bindKeys      = "kubectl --kubeconfig kubeconfig create clusterrolebinding cellcast-hub-issuer-discovery"
 	registerAgain = "cellcast target register lab -f kubeconfig --namespace team -n payments"
+	another       = onTeam + "delete secret cellcast-lab-token --ignore-not-found && " + registerAgain
+	editRow       = "kubectl edit clustertarget lab -n payments"
+	replaceMine   = "kubectl create secret generic mine -n payments --type=cellcast.io/kubeconfig --from-file=kubeconfig=FILE --dry-run=client -o yaml | kubectl replace -f -"
 	theCause      = "The hub's operator finds the cause in its log under run r-1."
 	coarse        = "The hub can't connect to the target's API: check that the server in the kubeconfig can be reached from the hub's network, " +
 		"that its name resolves there, that certificate-authority-data has the CA that signed its certificate, " +
 		"and that the hub's operator permits its address and its port; the operator finds the cause in the hub's log under run r-1."
-	rejected = "The target's API doesn't accept the token in the kubeconfig (401), also as it was read anew: " +
-		"it was deleted, has ended, or is another cluster's. Register again with a new token Secret: " +
-		"with a kubeconfig of yours that works there, the command below makes one."
-	noAPI = "What answers at the server in the kubeconfig doesn't serve the Kubernetes API now: check that the command below says ok, " +
+	tokenEnded = "The target's API doesn't accept the token in the kubeconfig (401), also as it was read anew: " +
+		"it was deleted, has ended, or is another cluster's. "
+	rejected = tokenEnded + "Register again with a new token: with a kubeconfig of yours that works there, " +
+		"the command that the probe prints deletes Secret cellcast-lab-token, should there be one, and makes another."
+	noAPI = "What answers at the server in the kubeconfig doesn't serve the Kubernetes API now: check that the command that the probe prints says ok, " +
 		"and that the server is the API itself and not a page or a proxy before it. " + theCause
 	keysForbidden = "The credential may not read the target's signing keys (/openid/v1/jwks and /.well-known/openid-configuration), by which pods prove who they are. " +
-		"By default every ServiceAccount may: ask the cluster's administrator to bind ClusterRole system:service-account-issuer-discovery, as below."
+		"By default every ServiceAccount may: ask the cluster's administrator to bind ClusterRole system:service-account-issuer-discovery"
 	noKeys = "What the target publishes as its signing keys isn't a key set that the hub takes: JSON by RFC 7517 of at most 1 MiB and 64 keys, " +
 		"with an RSA key of 2048 to 8192 bits or an EC key. " + theCause
 	noIssuer = "The target's /.well-known/openid-configuration names no issuer that the hub takes: it must be JSON with an issuer of at most 512 printable characters. " + theCause
@@ -59,6 +68,11 @@ func publishes(path, document string) func(*trial) {
 	return func(tr *trial) { tr.target.documents[path] = document }
 }
 
+// keptIn is where the row says that the kubeconfig is.
+func (tr *trial) keptIn(secret string) {
+	tr.spec.Target.CredentialRef.SecretRef = &registryv1alpha1.TargetSecretRef{Name: secret}
+}
+
 // Each item, failing or not passing alone: what it says, and what to do.
 func TestItemAlone(t *testing.T) {
 	closed := &kubeconfig.Error{Rule: kubeconfig.Exec, Field: "users[0].user.exec", Line: 12, Message: "exec names a program"}
@@ -77,10 +91,13 @@ func TestItemAlone(t *testing.T) {
 		"Credential: the kubeconfig in Vault isn't of the closed form": {
 			when: func(tr *trial) {
 				opens(closed)(tr)
-				tr.spec.Target.CredentialRef.VaultRef = &registryv1alpha1.TargetVaultRef{Path: "users/ann@example.com/lab"}
+				tr.spec.Target.CredentialRef = registryv1alpha1.TargetCredentialRef{VaultRef: &registryv1alpha1.TargetVaultRef{Path: "users/ann@example.com/lab"}}
 			}, item: registryv1alpha1.CheckCredential, ends: true,
 			message: "The kubeconfig isn't taken: line 12, users[0].user.exec: exec names a program",
 			remedy:  registerAgain + " --vault-path 'users/ann@example.com/lab' --write-kubeconfig closed.kubeconfig"},
+		"Credential: the kubeconfig in a Secret that register didn't make isn't of the closed form": {
+			when: func(tr *trial) { opens(closed)(tr); tr.keptIn("mine") }, item: registryv1alpha1.CheckCredential, ends: true,
+			message: "The kubeconfig isn't taken: line 12, users[0].user.exec: exec names a program", remedy: replaceMine},
 		"Credential: its source can't be read": {
 			when: opens(fmt.Errorf("reading: %w", advice("Grant the hub get on Secret lab."))), item: registryv1alpha1.CheckCredential, ends: true,
 			message: "Grant the hub get on Secret lab.", state: registryv1alpha1.TargetCredentialUnavailable},
@@ -96,22 +113,32 @@ func TestItemAlone(t *testing.T) {
 			item: registryv1alpha1.CheckReachable, ends: true, message: coarse, state: registryv1alpha1.TargetUnreachable},
 		"Reachable: what answers can't serve": {
 			when: ends("WhoAmI", serverError(503, "s3cret")),
-			item: registryv1alpha1.CheckReachable, ends: true, message: noAPI, remedy: readyz},
+			item: registryv1alpha1.CheckReachable, ends: true, message: noAPI, remedy: ready},
 		"Reachable: what answers is no API": {
 			when: ends("WhoAmI", fail(failure.Unexpected, errors.New("s3cret"))),
-			item: registryv1alpha1.CheckReachable, ends: true, message: noAPI, remedy: readyz},
+			item: registryv1alpha1.CheckReachable, ends: true, message: noAPI, remedy: ready},
 
 		"Authenticated: the token isn't accepted": {
 			when: ends("WhoAmI", unauthorized), item: registryv1alpha1.CheckAuthenticated, ends: true,
-			message: rejected, remedy: registerAgain + " --create-credential", state: registryv1alpha1.TargetCredentialRejected},
+			message: rejected, remedy: another + " --create-credential", state: registryv1alpha1.TargetCredentialRejected},
+		"Authenticated: the token in a Secret that register didn't make isn't accepted": {
+			when: func(tr *trial) { ends("WhoAmI", unauthorized)(tr); tr.keptIn("mine") }, item: registryv1alpha1.CheckAuthenticated, ends: true,
+			message: tokenEnded + "Put a kubeconfig of the closed form with a token that works into Secret mine: the command that the probe prints does that.",
+			remedy:  replaceMine, state: registryv1alpha1.TargetCredentialRejected},
+		"Authenticated: the token in Vault isn't accepted": {
+			when: func(tr *trial) {
+				ends("WhoAmI", unauthorized)(tr)
+				tr.spec.Target.CredentialRef = registryv1alpha1.TargetCredentialRef{VaultRef: &registryv1alpha1.TargetVaultRef{Path: "users/ann/lab"}}
+			}, item: registryv1alpha1.CheckAuthenticated, ends: true,
+			message: rejected, remedy: another + " --vault-path users/ann/lab --write-kubeconfig closed.kubeconfig --create-credential", state: registryv1alpha1.TargetCredentialRejected},
 		"Authenticated: the token is taken for nobody's": {
 			when: func(tr *trial) { tr.target.user = "system:anonymous" }, item: registryv1alpha1.CheckAuthenticated, ends: true,
-			message: rejected, remedy: registerAgain + " --create-credential", state: registryv1alpha1.TargetCredentialRejected},
+			message: rejected, remedy: another + " --create-credential", state: registryv1alpha1.TargetCredentialRejected},
 		"Authenticated: it may not ask who it is": {
 			when: ends("WhoAmI", serverError(403, "")), item: registryv1alpha1.CheckAuthenticated, ends: true,
 			message: "The target's API forbids the credential to ask who it is (create selfsubjectreviews.authentication.k8s.io), which the " +
 				"ClusterRole system:basic-user lets every user do. Ask the cluster's administrator to restore that.",
-			remedy: "kubectl create clusterrolebinding cellcast-basic-user --clusterrole=system:basic-user --group=system:authenticated"},
+			remedy: "kubectl --kubeconfig kubeconfig create clusterrolebinding cellcast-basic-user --clusterrole=system:basic-user --group=system:authenticated"},
 		"Authenticated: the API is too old to be asked": {
 			when: ends("WhoAmI", notFound("selfsubjectreviews")), item: registryv1alpha1.CheckAuthenticated, ends: true,
 			message: "The target's API has no selfsubjectreviews.authentication.k8s.io/v1: it must be of Kubernetes 1.28 or newer.",
@@ -119,24 +146,29 @@ func TestItemAlone(t *testing.T) {
 
 		"Namespace: there is none": {
 			when: func(tr *trial) { delete(tr.target.metadata, "/api/v1/namespaces/team") }, item: registryv1alpha1.CheckNamespace, ends: true,
-			message: "The target has no namespace team. Create it, or correct spec.namespace.", remedy: "kubectl create namespace team"},
+			message: "The target has no namespace team. Create it, or correct spec.namespace (" + editRow + ").",
+			remedy:  "kubectl --kubeconfig kubeconfig create namespace team"},
 		"Namespace: it's being deleted": {
 			when: func(tr *trial) {
 				now := metav1.Now()
 				tr.target.metadata["/api/v1/namespaces/team"] = metav1.ObjectMeta{Name: "team", DeletionTimestamp: &now}
 			},
 			item: registryv1alpha1.CheckNamespace, ends: true,
-			message: "Namespace team is being deleted on the target. Wait until it's gone and create it anew, or register another.", remedy: "kubectl create namespace team"},
+			message: "Namespace team is being deleted on the target. Wait until it's gone and create it anew, or register another.",
+			remedy:  "kubectl --kubeconfig kubeconfig wait --for=delete namespace/team --timeout=10m && kubectl --kubeconfig kubeconfig create namespace team"},
 		"Namespace: it may not be seen, and the rest is looked at all the same": {
 			when: without("get namespaces"), item: registryv1alpha1.CheckNamespace,
 			message: "The credential may not get namespace team, or there is none: to who may not look, an API server says the same of both. If it's there, a Role in it can grant that (get on namespaces): " +
-				"apply the one below on the target.",
-			remedy: "kubectl auth reconcile -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"},
+				"on the target, apply the one that the probe prints.",
+			remedy: applied + "kind: Role\n"},
+		"Namespace: it may not be seen, and nobody can tell by whom": {
+			when: func(tr *trial) { tr.target.user = "a\nb"; without("get namespaces")(tr) }, item: registryv1alpha1.CheckNamespace,
+			message: "The credential may not get namespace team, or there is none: to who may not look, an API server says the same of both. If it's there, a Role in it can grant that (get on namespaces)."},
 
 		"Permissions: two verbs are missing": {
 			when: without("delete pods", "get pods/log"), item: registryv1alpha1.CheckPermissions,
-			message: "In namespace team the credential may not delete pods, get pods/log. Apply the Role below on the target: it holds all that the hub needs.",
-			remedy:  "kubectl auth reconcile -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"},
+			message: "In namespace team the credential may not delete pods, get pods/log. On the target, apply the Role that the probe prints: it holds all that the hub needs.",
+			remedy:  applied + "kind: Role\n"},
 		"Permissions: a verb is missing, and nobody can tell of whom": {
 			when: func(tr *trial) { tr.target.user = "a\nb"; delete(tr.target.rights, "list pods") }, item: registryv1alpha1.CheckPermissions,
 			message: "In namespace team the credential may not list pods. Give it a Role with these rights."},
@@ -146,22 +178,37 @@ func TestItemAlone(t *testing.T) {
 			message: "Not looked at: the target forbids the credential to list its own rights (create selfsubjectrulesreviews.authorization.k8s.io)."},
 		"ExcessPermissions: the API can't answer now": {
 			when: ends("ReviewRules", serverError(503, "s3cret")), item: registryv1alpha1.CheckExcess,
-			message: "The target's API answered that it can't serve now, when asked to list the credential's rights. Probe again when it does.", remedy: readyz},
+			message: "The target's API answered that it can't serve now, when asked to list the credential's rights. Probe again when it does.", remedy: ready},
 
 		"PullSecrets: one is absent": {
 			when: func(tr *trial) { delete(tr.target.metadata, "/api/v1/namespaces/team/secrets/pull") }, item: registryv1alpha1.CheckPullSecrets,
-			message: "Namespace team has no Secret pull, with which pods shall pull their images. Create it, or take it out of spec.imagePullSecrets.",
-			remedy:  "kubectl --namespace team create secret generic pull --type=kubernetes.io/dockerconfigjson --from-file=.dockerconfigjson=config.json"},
+			message: "Namespace team has no Secret pull, with which pods shall pull their images. Create it, or take it out of spec.imagePullSecrets (" + editRow + ").",
+			remedy:  onTeam + "create secret generic pull --type=kubernetes.io/dockerconfigjson --from-file=.dockerconfigjson=config.json"},
+		"PullSecrets: two are absent": {
+			when: func(tr *trial) {
+				delete(tr.target.metadata, "/api/v1/namespaces/team/secrets/pull")
+				tr.spec.Target.ImagePullSecrets = []string{"pull", "mirror"}
+				tr.target.rights["get secrets mirror"] = true
+			}, item: registryv1alpha1.CheckPullSecrets,
+			message: "Namespace team has no Secret pull, mirror, with which pods shall pull their images. Create it, or take it out of spec.imagePullSecrets (" + editRow + ").",
+			remedy: onTeam + "create secret generic pull --type=kubernetes.io/dockerconfigjson --from-file=.dockerconfigjson=config.json && " +
+				onTeam + "create secret generic mirror --type=kubernetes.io/dockerconfigjson --from-file=.dockerconfigjson=config.json"},
 		"PullSecrets: they may not be seen": {
 			when: without("get secrets pull"), item: registryv1alpha1.CheckPullSecrets, result: registryv1alpha1.CheckSkipped,
 			message: "Not looked at: the credential may not get secrets pull. The right serves this item alone; pods pull with them without it."},
 
 		"SigningKeys: they may not be read": {
-			when: ends("Document "+jwks, serverError(403, "")), item: registryv1alpha1.CheckSigningKeys, message: keysForbidden,
-			remedy: "kubectl auth reconcile -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\n"},
+			when: ends("Document "+jwks, serverError(403, "")), item: registryv1alpha1.CheckSigningKeys,
+			message: keysForbidden + ", as the command that the probe prints does.", remedy: bindKeys + ":team:cellcast-lab --clusterrole=system:service-account-issuer-discovery --serviceaccount=team:cellcast-lab"},
 		"SigningKeys: the issuer may not be read": {
-			when: ends("Document "+discoveryPath, serverError(403, "")), item: registryv1alpha1.CheckSigningKeys, message: keysForbidden,
-			remedy: "kubectl auth reconcile -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\n"},
+			when: ends("Document "+discoveryPath, serverError(403, "")), item: registryv1alpha1.CheckSigningKeys,
+			message: keysForbidden + ", as the command that the probe prints does.", remedy: bindKeys + ":team:cellcast-lab --clusterrole=system:service-account-issuer-discovery --serviceaccount=team:cellcast-lab"},
+		"SigningKeys: a user may not read them": {
+			when: func(tr *trial) { tr.target.user = "O'Brien"; ends("Document "+jwks, serverError(403, ""))(tr) }, item: registryv1alpha1.CheckSigningKeys,
+			message: keysForbidden + ", as the command that the probe prints does.", remedy: bindKeys + `:User:e6e62496 --clusterrole=system:service-account-issuer-discovery '--user=O'\''Brien'`},
+		"SigningKeys: they may not be read, and nobody can tell by whom": {
+			when: func(tr *trial) { tr.target.user = "a\nb"; ends("Document "+jwks, serverError(403, ""))(tr) }, item: registryv1alpha1.CheckSigningKeys,
+			message: keysForbidden + "."},
 		"SigningKeys: none are published": {
 			when: ends("Document "+jwks, notFound("jwks")), item: registryv1alpha1.CheckSigningKeys,
 			message: "The target doesn't publish its signing keys (404 at /openid/v1/jwks or /.well-known/openid-configuration), by which pods prove who they are. " +
@@ -185,39 +232,42 @@ func TestItemAlone(t *testing.T) {
 		"Tokens: they may not be minted": {
 			when: without("create serviceaccounts/token turns"), item: registryv1alpha1.CheckTokens, result: registryv1alpha1.CheckSkipped,
 			message: "The credential may not create serviceaccounts/token turns. The right serves clustertargets/token alone: without it this target gives no tokens.",
-			remedy:  "kubectl auth reconcile -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  labels:\n    app.kubernetes.io/part-of: cellcast\n  name: cellcast-hub-tokens:cellcast-lab\n"},
+			remedy:  applied + "kind: Role\nmetadata:\n  labels:\n    app.kubernetes.io/part-of: cellcast\n  name: cellcast-hub-tokens:cellcast-lab\n"},
 
 		"LocalQueue: Kueue isn't installed": {
 			when: func(tr *trial) { delete(tr.target.documents, kueue) }, item: registryv1alpha1.CheckLocalQueue, result: registryv1alpha1.CheckWarning,
 			message: "Agent turns only, no measure jobs: Kueue isn't installed on the target (it serves no kueue.x-k8s.io). " +
-				"Ask the cluster's administrator for it, or leave out spec.queue."},
+				"Ask the cluster's administrator for it, or leave out spec.queue.",
+			remedy: `kubectl patch clustertarget lab -n payments --type merge -p '{"spec":{"queue":null}}'`},
 		"LocalQueue: it may not be seen": {
 			when: without("get localqueues.kueue.x-k8s.io measure"), item: registryv1alpha1.CheckLocalQueue, result: registryv1alpha1.CheckSkipped,
 			message: "Not looked at, so the target runs no measure jobs: the credential may not get localqueues.kueue.x-k8s.io measure. The right serves this item alone.",
-			remedy:  "kubectl auth reconcile -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  labels:\n    app.kubernetes.io/part-of: cellcast\n  name: cellcast-hub-local-queue:cellcast-lab\n"},
+			remedy:  applied + "kind: Role\nmetadata:\n  labels:\n    app.kubernetes.io/part-of: cellcast\n  name: cellcast-hub-local-queue:cellcast-lab\n"},
 		"LocalQueue: there is none": {
 			when: func(tr *trial) { delete(tr.target.metadata, kueue+"/v1beta2/namespaces/team/localqueues/measure") }, item: registryv1alpha1.CheckLocalQueue,
-			message: "Namespace team has no LocalQueue measure. Correct spec.queue, or create it: the command below lists those that there are.",
-			remedy:  "kubectl --namespace team get localqueues.kueue.x-k8s.io"},
+			message: "Namespace team has no LocalQueue measure. Correct spec.queue (" + editRow + "), or create it: the command that the probe prints lists those that there are.",
+			remedy:  onTeam + "get localqueues.kueue.x-k8s.io"},
 		"LocalQueue: the versions would lead elsewhere": {
 			when: publishes(kueue, `{"preferredVersion":{"version":"../../api/v1/namespaces/other/secrets"}}`), item: registryv1alpha1.CheckLocalQueue,
-			message: "The target's API gave no answer that the hub understands, when asked to read which versions of kueue.x-k8s.io it serves. " + theCause, remedy: readyz},
+			message: "The target's API gave no answer that the hub understands, when asked to read which versions of kueue.x-k8s.io it serves. " + theCause, remedy: ready},
 
 		"SandboxResource: the operator isn't installed": {
 			when: func(tr *trial) { delete(tr.target.documents, agents) }, item: registryv1alpha1.CheckSandbox, result: registryv1alpha1.CheckWarning,
 			message: "Agent turns only, with nested Podman: the target serves no sandboxes.agents.x-k8s.io. " +
-				"Ask the cluster's administrator for the operator of the Sandbox resource, or set spec.sandboxDriver to Podman."},
+				"Ask the cluster's administrator for the operator of the Sandbox resource, or set spec.sandboxDriver to Podman.",
+			remedy: `kubectl patch clustertarget lab -n payments --type merge -p '{"spec":{"sandboxDriver":"Podman"}}'`},
 		"SandboxResource: the group has no sandboxes": {
 			when: publishes(agents+"/v1alpha1", `{"resources":[{"name":"sandboxclaims"}]}`), item: registryv1alpha1.CheckSandbox, result: registryv1alpha1.CheckWarning,
 			message: "Agent turns only, with nested Podman: the target serves no sandboxes.agents.x-k8s.io. " +
-				"Ask the cluster's administrator for the operator of the Sandbox resource, or set spec.sandboxDriver to Podman."},
+				"Ask the cluster's administrator for the operator of the Sandbox resource, or set spec.sandboxDriver to Podman.",
+			remedy: `kubectl patch clustertarget lab -n payments --type merge -p '{"spec":{"sandboxDriver":"Podman"}}'`},
 		"SandboxResource: a right is missing": {
 			when: without("delete sandboxes.agents.x-k8s.io"), item: registryv1alpha1.CheckSandbox, result: registryv1alpha1.CheckWarning,
 			message: "Agent turns only, with nested Podman: the credential may not delete sandboxes.agents.x-k8s.io. The rights serve the sandbox driver Kubernetes alone.",
-			remedy:  "kubectl auth reconcile -f - <<'EOF'\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  labels:\n    app.kubernetes.io/part-of: cellcast\n  name: cellcast-hub-sandboxes:cellcast-lab\n"},
+			remedy:  applied + "kind: Role\nmetadata:\n  labels:\n    app.kubernetes.io/part-of: cellcast\n  name: cellcast-hub-sandboxes:cellcast-lab\n"},
 		"SandboxResource: its discovery is no JSON": {
 			when: publishes(agents, `<html>`), item: registryv1alpha1.CheckSandbox,
-			message: "The target's API gave no answer that the hub understands, when asked to read which resources of agents.x-k8s.io it serves. " + theCause, remedy: readyz},
+			message: "The target's API gave no answer that the hub understands, when asked to read which resources of agents.x-k8s.io it serves. " + theCause, remedy: ready},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -281,6 +331,23 @@ func checkEnd(t *testing.T, r Result, item registryv1alpha1.TargetCheckName, mes
 		if strings.Contains(c.Message+c.Remedy, "s3cret") {
 			t.Errorf("%s tells a cause: %s", c.Name, c.Message)
 		}
+		checkText(t, r, c)
+	}
+}
+
+// checkText sees that a message holds wherever it's read, in the list or alone,
+// and sends nobody to a log that has no cause of it.
+func checkText(t *testing.T, r Result, c registryv1alpha1.TargetCheck) {
+	t.Helper()
+	if strings.Contains(c.Message, "below") || strings.Contains(c.Message, "\n") {
+		t.Errorf("%s can't be read alone: %s", c.Name, c.Message)
+	}
+	if strings.Contains(c.Message, "the command that the probe prints") && c.Remedy == "" {
+		t.Errorf("%s speaks of a command, and there is none: %s", c.Name, c.Message)
+	}
+	logged := slices.ContainsFunc(r.Faults, func(f Fault) bool { return f.Check == c.Name })
+	if strings.Contains(c.Message, "log under run") && !logged {
+		t.Errorf("%s has no cause in the log: %s", c.Name, c.Message)
 	}
 }
 

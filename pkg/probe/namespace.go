@@ -16,19 +16,25 @@ import (
 // namespace sees that the namespace exists and stays.
 func (p *probe) namespace(ctx context.Context) finding {
 	name := p.spec.Target.Namespace
+	create := onTarget("create", "namespace", name)
 	metadata, err := p.api.Metadata(ctx, "/api/v1/namespaces/"+name)
 	switch {
 	case err == nil && metadata.DeletionTimestamp != nil:
 		return failed("Namespace %s is being deleted on the target. Wait until it's gone and create it anew, or register another.", name).
-			mendedBy(command("kubectl", "create", "namespace", name)).ending(registryv1alpha1.TargetFailed)
+			mendedBy(onTarget("wait", "--for=delete", "namespace/"+name, "--timeout=10m") + " && " + create).ending(registryv1alpha1.TargetFailed)
 	case err == nil:
 		return passed("Namespace %s exists.", name)
 	case failure.Of(err) == failure.NotFound:
-		return failed("The target has no namespace %s. Create it, or correct spec.namespace.", name).
-			mendedBy(command("kubectl", "create", "namespace", name)).ending(registryv1alpha1.TargetFailed)
+		return failed("The target has no namespace %s. Create it, or correct spec.namespace (%s).", name, p.edit()).
+			mendedBy(create).ending(registryv1alpha1.TargetFailed)
 	case failure.Of(err) == failure.Forbidden:
-		return failed("The credential may not get namespace %s, or there is none: to who may not look, an API server says the same of both. If it's there, a Role in it can grant that (get on namespaces): "+
-			"apply the one below on the target.", name).mendedBy(p.grant(contract.Needed))
+		remedy := p.grant(contract.Needed)
+		do := "."
+		if remedy != "" {
+			do = ": on the target, apply the one that the probe prints."
+		}
+		return failed("The credential may not get namespace %s, or there is none: to who may not look, an API server says the same of both. "+
+			"If it's there, a Role in it can grant that (get on namespaces)%s", name, do).mendedBy(remedy)
 	default:
 		return p.trouble(err, "get namespace "+name)
 	}
@@ -50,7 +56,7 @@ func (p *probe) permissions(ctx context.Context) finding {
 		return passed("The credential may do all that the hub needs.").with(items)
 	}
 	remedy := p.grant(contract.Needed)
-	do := "Apply the Role below on the target: it holds all that the hub needs."
+	do := "On the target, apply the Role that the probe prints: it holds all that the hub needs."
 	if remedy == "" {
 		do = "Give it a Role with these rights."
 	}

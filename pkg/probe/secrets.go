@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/cell/failure"
 	"cellcast.io/cellcast/pkg/probe/contract"
@@ -58,16 +60,23 @@ func (p *probe) secret(ctx context.Context, name string) (registryv1alpha1.Check
 func (p *probe) secretsFound(absent, unseen []string) finding {
 	switch {
 	case len(absent) > 0:
-		return failed("Namespace %s has no Secret %s, with which pods shall pull their images. Create it, or take it out of spec.imagePullSecrets.",
-			p.spec.Target.Namespace, strings.Join(absent, ", ")).
-			mendedBy(p.kubectl("create", "secret", "generic", absent[0],
-				"--type=kubernetes.io/dockerconfigjson", "--from-file=.dockerconfigjson=config.json"))
+		return failed("Namespace %s has no Secret %s, with which pods shall pull their images. Create it, or take it out of spec.imagePullSecrets (%s).",
+			p.spec.Target.Namespace, strings.Join(absent, ", "), p.edit()).mendedBy(p.createPullSecrets(absent))
 	case len(unseen) > 0:
 		return skipped("Not looked at: the credential may not get secrets %s. The right serves this item alone; pods pull with them without it.",
 			strings.Join(unseen, ", "))
 	default:
 		return passed("The pull secrets exist.")
 	}
+}
+
+func (p *probe) createPullSecrets(names []string) string {
+	commands := make([]string, len(names))
+	for i, name := range names {
+		commands[i] = p.inNamespace("create", "secret", "generic", name,
+			"--type="+string(corev1.SecretTypeDockerConfigJson), "--from-file="+corev1.DockerConfigJsonKey+"=config.json")
+	}
+	return strings.Join(commands, " && ")
 }
 
 // tokens sees whether clustertargets/token can mint here.

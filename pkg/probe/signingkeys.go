@@ -53,9 +53,13 @@ func (p *probe) signingKeys(ctx context.Context) finding {
 func (p *probe) unread(err error) finding {
 	switch failure.Of(err) {
 	case failure.Forbidden:
+		remedy, as := p.grantDiscovery(), ""
+		if remedy != "" {
+			as = ", as the command that the probe prints does"
+		}
 		return failed("The credential may not read the target's signing keys (/openid/v1/jwks and %s), by which pods prove who they are. By default every ServiceAccount may: "+
-			"ask the cluster's administrator to bind ClusterRole system:service-account-issuer-discovery, as below.", discoveryPath).
-			mendedBy(p.grantDiscovery()).because(err)
+			"ask the cluster's administrator to bind ClusterRole system:service-account-issuer-discovery%s.", discoveryPath, as).
+			mendedBy(remedy).because(err)
 	case failure.NotFound:
 		return failed("The target doesn't publish its signing keys (404 at /openid/v1/jwks or %s), by which pods prove who they are. "+
 			"Ask the cluster's administrator: its API server does so where its --service-account-issuer is an https URL.", discoveryPath).because(err)

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -13,9 +14,9 @@ import (
 )
 
 const (
-	takenOver  = " Whoever took over the hub could do that too: bind its ServiceAccount to the contract's Role alone. The command below shows what else it's bound to."
+	takenOver  = " Whoever took over the hub could do that too: bind its ServiceAccount to the contract's Role alone. The command that the probe prints shows what else it's bound to."
 	incomplete = " The target says that its list is incomplete, so there may be more."
-	bindings   = "kubectl get rolebindings,clusterrolebindings --namespace team --output wide"
+	bindings   = "kubectl --kubeconfig kubeconfig --namespace team get rolebindings,clusterrolebindings --output wide"
 )
 
 func rule(verbs, groups, resources string, names ...string) authorizationv1.ResourceRule {
@@ -129,4 +130,43 @@ func TestExcessIsBounded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A list of 256 KiB can name one text in many thousand rights.
+func TestATextOfTheRightsIsQuotedOnce(t *testing.T) {
+	long := func(n int, prefix string) []string {
+		texts := make([]string, n)
+		for i := range texts {
+			texts[i] = prefix + strings.Repeat("x", 900) + fmt.Sprint(i)
+		}
+		return texts
+	}
+	for name, r := range map[string]authorizationv1.ResourceRule{
+		"verbs that look the same once they are cut":   {Verbs: long(64, "v"), APIGroups: []string{""}, Resources: strings.Split(strings.Repeat(",r", 256)[1:], ",")},
+		"groups and resources that nothing is said of": {APIGroups: long(128, "g"), Resources: long(128, "r"), ResourceNames: long(8, "n")},
+		"groups and resources that look the same":      {Verbs: []string{"get"}, APIGroups: long(64, "g"), Resources: long(128, "r"), ResourceNames: long(8, "n")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			s := surplusOf(authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{r}}, nil)
+			runtime.ReadMemStats(&after)
+			if s.steps < maxSteps-1 {
+				t.Errorf("only %d rights were gone through", s.steps)
+			}
+			if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 32 {
+				t.Errorf("%d MiB were written for %d rights", took, s.steps)
+			}
+		})
+	}
+	t.Run("paths", func(t *testing.T) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s := surplusOf(authorizationv1.SubjectRulesReviewStatus{NonResourceRules: []authorizationv1.NonResourceRule{
+			{Verbs: long(128, "v"), NonResourceURLs: long(128, "/")}}}, nil)
+		runtime.ReadMemStats(&after)
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 32 {
+			t.Errorf("%d MiB were written for %d rights", took, s.steps)
+		}
+	})
 }

@@ -47,6 +47,30 @@ func TestCheckFitsInARow(t *testing.T) {
 	}
 }
 
+// Half a command is worse than none, so that of the longest names that a row takes
+// has to fit in it.
+func TestTheLongestRemediesFitInARow(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("n", n) }
+	tr := newTrial(t)
+	tr.spec.Namespace, tr.spec.Name, tr.spec.Target.Namespace = long(63), long(63), long(63)
+	tr.spec.Target.ServiceAccountName, tr.spec.Target.Queue = long(253), long(63)
+	p := &probe{spec: tr.spec}
+	p.user.Username = "system:serviceaccount:" + long(63) + ":" + long(253)
+	var pulls []string
+	for range 16 {
+		pulls = append(pulls, long(253))
+	}
+	p.spec.Target.CredentialRef = registryv1alpha1.TargetCredentialRef{SecretRef: &registryv1alpha1.TargetSecretRef{Name: long(253)}}
+	remedies := []string{p.handIn(), p.createPullSecrets(pulls), p.grant(contract.Needed), p.grant(contract.Tokens),
+		p.grant(contract.LocalQueue), p.grant(contract.Sandboxes), p.grantDiscovery(), p.edit(), p.events()}
+	p.spec.Target.CredentialRef = registryv1alpha1.TargetCredentialRef{VaultRef: &registryv1alpha1.TargetVaultRef{Path: long(511) + "~"}}
+	for i, remedy := range append(remedies, p.renew()) {
+		if remedy == "" || len(remedy) > maxRemedy {
+			t.Errorf("remedy %d has %d bytes: %.80s", i, len(remedy), remedy)
+		}
+	}
+}
+
 // A remedy is pasted into a shell: it does what it says for every name that it's
 // made of.
 func TestRemediesAreSafeInAShell(t *testing.T) {
@@ -68,7 +92,7 @@ func TestRemediesAreSafeInAShell(t *testing.T) {
 			}
 			continue
 		}
-		manifest, ok := strings.CutPrefix(remedy, "kubectl auth reconcile -f - <<'EOF'\n")
+		manifest, ok := strings.CutPrefix(remedy, "kubectl --kubeconfig kubeconfig apply --server-side --force-conflicts -f - <<'EOF'\n")
 		manifest, whole := strings.CutSuffix(manifest, "EOF")
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", "kubectl() { cat; }\n"+remedy).Output()
 		if err != nil || !ok || !whole || string(out) != manifest {

@@ -41,7 +41,7 @@ func canaryFaults(t *testing.T) []fault {
 			breaks:  changesPods(absentImage),
 			message: "The canary pod never started within 1m30s; the target says …",
 			more: []string{"ImagePull", " Its nodes must be able to pull " + world.CanaryImage +
-				": name a pull secret in spec.imagePullSecrets, or ask the hub's operator for an image that they can reach."},
+				": name a pull secret in spec.imagePullSecrets (kubectl edit clustertarget {ns} -n {ns}), or ask the hub's operator for an image that they can reach."},
 			mends: leavesPodsAlone,
 		}),
 		failed("nothing listens at its url", fault{
@@ -54,14 +54,14 @@ func canaryFaults(t *testing.T) []fault {
 		}),
 		failed("another server refuses it", fault{
 			spec:    somewhereElse(impostor(t, http.StatusNotFound)),
-			message: "The canary pod started, and what answers at {url} refused its post (404): that isn't the hub's external listener. Correct spec.ingestURL.",
-			mends:   comesHome,
+			message: "The canary pod started, and what answers at {url} refused its post (404): that isn't the hub's external listener, so correct spec.ingestURL.",
+			mends:   editsTheURLOut,
 		}),
 		failed("another server takes it", fault{
 			spec: somewhereElse(impostor(t, http.StatusNoContent)),
 			message: "The canary's post was taken by something at {url} that isn't this hub, for the hub has no receipt of it. " +
-				"Correct spec.ingestURL, or see what stands before the hub there.",
-			mends: comesHome,
+				"See what stands before the hub there, or correct spec.ingestURL.",
+			mends: editsTheURLOut,
 		}),
 		failed("somebody deletes it", fault{
 			breaks:    changesPods(nowhere),
@@ -115,6 +115,19 @@ func comesHome(b *brought, _ registryv1alpha1.TargetCheck) {
 	b.t.Helper()
 	patch := []byte(`{"spec":{"ingestURL":null}}`)
 	must(b.hub.RegistryV1alpha1().ClusterTargets(b.name).Patch(b.t.Context(), b.name, types.MergePatchType, patch, metav1.PatchOptions{}))(b.t)
+	b.isHome()
+}
+
+// editsTheURLOut does the same by the remedy, which opens the row in an editor.
+func editsTheURLOut(b *brought, c registryv1alpha1.TargetCheck) {
+	b.t.Helper()
+	applies(b, c)
+	b.isHome()
+}
+
+// isHome waits for the probe of a row whose pods post to the hub's own URL.
+func (b *brought) isHome() {
+	b.t.Helper()
 	row := b.first()
 	inState(b.t, row, registryv1alpha1.TargetReady)
 	if row.Status.Run.Reason != registryv1alpha1.ProbeSpecChanged {

@@ -12,6 +12,7 @@ import (
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/kubeconfig"
 	"cellcast.io/cellcast/pkg/secret"
+	"cellcast.io/cellcast/test/world"
 )
 
 // credentialFaults are of the items up to who the hub is there.
@@ -92,14 +93,36 @@ func credentialFaults() []fault {
 			},
 			check: registryv1alpha1.CheckAuthenticated, result: failed, state: registryv1alpha1.TargetCredentialRejected,
 			message: "The target's API doesn't accept the token in the kubeconfig (401), also as it was read anew: " +
-				"it was deleted, has ended, or is another cluster's. Register again with a new token Secret: " +
-				"with a kubeconfig of yours that works there, the command below makes one.",
+				"it was deleted, has ended, or is another cluster's. Register again with a new token: with a kubeconfig of yours that works there, " +
+				"the command that the probe prints deletes Secret cellcast-{ns}-token, should there be one, and makes another.",
 			mends: func(b *brought, c registryv1alpha1.TargetCheck) {
-				want := "cellcast target register " + b.name + " -f kubeconfig --namespace " + b.name + " -n " + b.name + " --create-credential"
+				want := "kubectl --kubeconfig kubeconfig --namespace " + b.name + " delete secret cellcast-" + b.name + "-token --ignore-not-found && " +
+					"cellcast target register " + b.name + " -f kubeconfig --namespace " + b.name + " -n " + b.name + " --create-credential"
 				if c.Remedy != want {
 					b.t.Errorf("the remedy is %q, want %q", c.Remedy, want)
 				}
 				b.rekeys(b.kubeconfig(b.reaccounts()))
+			},
+		},
+		{
+			sentence: "authenticated, a wrong token in a secret made by hand",
+			breaks: func(b *brought) bool {
+				b.token += "x"
+				b.types(strings.NewReplacer("{ns}", b.name, "{hub}", world.Namespace+":"+world.HubServiceAccount).Replace(
+					"kubectl create secret generic mine -n {ns} --type=cellcast.io/kubeconfig --from-file=kubeconfig=FILE && " +
+						"kubectl create role mine -n {ns} --verb=get --resource=secrets --resource-name=mine && " +
+						"kubectl create rolebinding mine -n {ns} --role=mine --serviceaccount={hub}"))
+				b.untilHubMayRead(true, "mine")
+				return true
+			},
+			spec:  func(_ *brought, spec *registryv1alpha1.ClusterTargetSpec) { spec.CredentialRef.SecretRef.Name = "mine" },
+			check: registryv1alpha1.CheckAuthenticated, result: failed, state: registryv1alpha1.TargetCredentialRejected,
+			message: "The target's API doesn't accept the token in the kubeconfig (401), also as it was read anew: " +
+				"it was deleted, has ended, or is another cluster's. " +
+				"Put a kubeconfig of the closed form with a token that works into Secret mine: the command that the probe prints does that.",
+			mends: func(b *brought, c registryv1alpha1.TargetCheck) {
+				b.token = strings.TrimSuffix(b.token, "x")
+				applies(b, c)
 			},
 		},
 	}
@@ -108,7 +131,7 @@ func credentialFaults() []fault {
 // adviceAtTheHub runs the command that a message ends with, as the owner does.
 func adviceAtTheHub(b *brought, c registryv1alpha1.TargetCheck) {
 	_, command, _ := strings.Cut(c.Message, ": ")
-	b.types(b.owner, command)
+	b.types(command)
 }
 
 // namespaceFaults are of the namespace.
@@ -123,7 +146,7 @@ func namespaceFaults() []fault {
 			},
 			spec:  func(b *brought, spec *registryv1alpha1.ClusterTargetSpec) { spec.Namespace = absent(b) },
 			check: registryv1alpha1.CheckNamespace, result: registryv1alpha1.CheckFailed, state: registryv1alpha1.TargetFailed,
-			message: "The target has no namespace {ns}-absent. Create it, or correct spec.namespace.",
+			message: "The target has no namespace {ns}-absent. Create it, or correct spec.namespace (kubectl edit clustertarget {ns} -n {ns}).",
 			mends: func(b *brought, c registryv1alpha1.TargetCheck) {
 				b.forgetsNamespace(absent(b))
 				applies(b, c)
@@ -142,7 +165,7 @@ func namespaceFaults() []fault {
 			},
 			check: registryv1alpha1.CheckNamespace, result: registryv1alpha1.CheckFailed, state: registryv1alpha1.TargetFailed,
 			message: "The credential may not get namespace {ns}, or there is none: to who may not look, an API server says the same of both. If it's there, a Role in it can grant that (get on namespaces): " +
-				"apply the one below on the target.",
+				"on the target, apply the one that the probe prints.",
 			mends: applies,
 		},
 	}

@@ -24,7 +24,7 @@ func turnsAndTokens() []registryv1alpha1.TargetCapability {
 
 // extraFaults are of items that don't end a probe.
 func extraFaults() []fault {
-	const excess = "Whoever took over the hub could do that too: bind its ServiceAccount to the contract's Role alone. The command below shows what else it's bound to."
+	const excess = "Whoever took over the hub could do that too: bind its ServiceAccount to the contract's Role alone. The command that the probe prints shows what else it's bound to."
 	return []fault{
 		{
 			sentence: "excess, reads secrets",
@@ -72,7 +72,7 @@ func extraFaults() []fault {
 				spec.ImagePullSecrets = []string{"mirror", "pull"}
 			},
 			check: registryv1alpha1.CheckPullSecrets, result: registryv1alpha1.CheckFailed, state: registryv1alpha1.TargetFailed,
-			message: "Namespace {ns} has no Secret pull, with which pods shall pull their images. Create it, or take it out of spec.imagePullSecrets.",
+			message: "Namespace {ns} has no Secret pull, with which pods shall pull their images. Create it, or take it out of spec.imagePullSecrets (kubectl edit clustertarget {ns} -n {ns}).",
 			items:   []registryv1alpha1.TargetCheckItem{{Name: "mirror", Result: registryv1alpha1.CheckPassed}, {Name: "pull", Result: registryv1alpha1.CheckFailed}},
 			mends:   applies,
 		},
@@ -210,15 +210,15 @@ func testLocalQueue(t *testing.T) {
 		fault{check: registryv1alpha1.CheckLocalQueue, result: result, state: state, message: message, good: turnsAndTokens()}.holds(b, row)
 		return check(t, row, registryv1alpha1.CheckLocalQueue)
 	}
-	says(b.first(), registryv1alpha1.CheckWarning, registryv1alpha1.TargetReady,
-		"Agent turns only, no measure jobs: Kueue isn't installed on the target (it serves no kueue.x-k8s.io). Ask the cluster's administrator for it, or leave out spec.queue.")
+	wouldApply(b, says(b.first(), registryv1alpha1.CheckWarning, registryv1alpha1.TargetReady,
+		"Agent turns only, no measure jobs: Kueue isn't installed on the target (it serves no kueue.x-k8s.io). Ask the cluster's administrator for it, or leave out spec.queue."))
 
 	serves(t, "kueue.x-k8s.io", "v1beta1", "LocalQueue", "localqueues")
 	applies(b, says(b.probed(), registryv1alpha1.CheckSkipped, registryv1alpha1.TargetReady,
 		"Not looked at, so the target runs no measure jobs: the credential may not get localqueues.kueue.x-k8s.io measure. The right serves this item alone."))
 	b.untilMay(true, "get", "localqueues.kueue.x-k8s.io measure")
 	applies(b, says(b.probed(), registryv1alpha1.CheckFailed, registryv1alpha1.TargetFailed,
-		"Namespace {ns} has no LocalQueue measure. Correct spec.queue, or create it: the command below lists those that there are."))
+		"Namespace {ns} has no LocalQueue measure. Correct spec.queue (kubectl edit clustertarget {ns} -n {ns}), or create it: the command that the probe prints lists those that there are."))
 
 	if err := acme().Apply(t.Context(), fmt.Appendf(nil, "apiVersion: kueue.x-k8s.io/v1beta1\nkind: LocalQueue\nmetadata: {name: measure, namespace: %s}\n", b.name)); err != nil {
 		t.Fatal(err)
@@ -240,10 +240,12 @@ func testSandbox(t *testing.T) {
 	says := fault{check: registryv1alpha1.CheckSandbox, result: registryv1alpha1.CheckWarning, state: registryv1alpha1.TargetReady, good: turnsAndTokens()}
 	says.message = "Agent turns only, with nested Podman: the target serves no sandboxes.agents.x-k8s.io. " +
 		"Ask the cluster's administrator for the operator of the Sandbox resource, or set spec.sandboxDriver to Podman."
-	says.holds(b, b.first())
+	row := b.first()
+	says.holds(b, row)
+	wouldApply(b, check(t, row, registryv1alpha1.CheckSandbox))
 
 	serves(t, contract.GroupSandbox, "v1alpha1", "Sandbox", "sandboxes")
-	row := b.probed()
+	row = b.probed()
 	says.message = "Agent turns only, with nested Podman: the credential may not " +
 		"create sandboxes.agents.x-k8s.io, get sandboxes.agents.x-k8s.io, list sandboxes.agents.x-k8s.io, watch sandboxes.agents.x-k8s.io, delete sandboxes.agents.x-k8s.io. " +
 		"The rights serve the sandbox driver Kubernetes alone."

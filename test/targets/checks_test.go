@@ -177,7 +177,7 @@ func testEachVerb(t *testing.T) {
 			missing := verb + " " + right.Resource
 			inState(t, row, registryv1alpha1.TargetFailed)
 			got := check(t, row, registryv1alpha1.CheckPermissions)
-			want := fmt.Sprintf("In namespace %s the credential may not %s. Apply the Role below on the target: it holds all that the hub needs.", b.name, missing)
+			want := fmt.Sprintf("In namespace %s the credential may not %s. On the target, apply the Role that the probe prints: it holds all that the hub needs.", b.name, missing)
 			if got.Result != registryv1alpha1.CheckFailed || got.Message != want {
 				t.Errorf("without %s it's %s: %s", missing, got.Result, got.Message)
 			}

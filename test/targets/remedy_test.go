@@ -23,17 +23,19 @@ import (
 	"cellcast.io/cellcast/test/world"
 )
 
-// types runs a command as whoever reads a message does: in a shell, with kubectl
-// and the kubeconfig of an administrator of the brought cluster, or of the owner
-// at the hub.
-func (b *brought) types(user world.User, command string) {
+// types runs a command as the owner does who reads a message: in a shell with
+// kubectl, which asks the hub, and beside the files that a message may name, with a
+// kubeconfig of an administrator of the brought cluster among them. The editor
+// takes the ingestURL out of a row.
+func (b *brought) types(command string) {
 	b.t.Helper()
 	if hub.Kubectl == "" {
 		b.t.Skip("there is no kubectl: run make kube")
 	}
 	dir := b.t.TempDir()
 	for name, content := range map[string][]byte{
-		"kubeconfig": kubeconfigOf(b.t, user), "config.json": []byte(`{"auths":{}}`), "FILE": b.kubeconfig(b.token),
+		"hub": kubeconfigOf(b.t, b.owner), "kubeconfig": kubeconfigOf(b.t, acme().Admin),
+		"config.json": []byte(`{"auths":{}}`), "FILE": b.kubeconfig(b.token),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			b.t.Fatal(err)
@@ -41,7 +43,7 @@ func (b *brought) types(user world.User, command string) {
 	}
 	cmd := exec.CommandContext(b.t.Context(), "sh", "-c", command)
 	cmd.Dir = dir
-	cmd.Env = []string{"KUBECONFIG=" + filepath.Join(dir, "kubeconfig"), "HOME=" + dir, "PATH=" + filepath.Dir(hub.Kubectl) + ":" + os.Getenv("PATH")}
+	cmd.Env = []string{"KUBECONFIG=" + filepath.Join(dir, "hub"), "KUBE_EDITOR=sed -i /^..ingestURL:/d", "HOME=" + dir, "PATH=" + filepath.Dir(hub.Kubectl) + ":" + os.Getenv("PATH")}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.t.Fatalf("%s\n%v\n%s", command, err, out)
 	}
@@ -59,13 +61,21 @@ func kubeconfigOf(t *testing.T, user world.User) []byte {
 	return must(clientcmd.Write(*config))(t)
 }
 
-// applies runs the remedy of a check on the brought cluster.
+// applies runs the remedy of a check.
 func applies(b *brought, c registryv1alpha1.TargetCheck) {
 	b.t.Helper()
 	if c.Remedy == "" {
 		b.t.Fatalf("%s has no remedy: %s", c.Name, c.Message)
 	}
-	b.types(acme().Admin, c.Remedy)
+	b.types(c.Remedy)
+}
+
+// wouldApply sees that the hub takes a change of the row that a remedy makes, and
+// changes nothing.
+func wouldApply(b *brought, c registryv1alpha1.TargetCheck) {
+	b.t.Helper()
+	c.Remedy += " --dry-run=server"
+	applies(b, c)
 }
 
 // denies takes one verb from the Role that holds what the hub needs.

@@ -339,7 +339,8 @@ type TargetCheck struct {
 	// +kubebuilder:validation:MaxLength=2048
 	Message string `json:"message,omitempty"`
 
-	// remedy is a command, or a manifest to apply on the target, that mends it.
+	// remedy is a command that mends it: on the target where it names a kubeconfig,
+	// which is then the reader's own, else at the hub.
 	// +optional
 	// +kubebuilder:validation:MaxLength=8192
 	Remedy string `json:"remedy,omitempty"`

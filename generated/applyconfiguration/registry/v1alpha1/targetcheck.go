@@ -17,7 +17,8 @@ type TargetCheckApplyConfiguration struct {
 	Result *registryv1alpha1.CheckResult `json:"result,omitempty"`
 	// message says what was found and, unless it passed, what to do.
 	Message *string `json:"message,omitempty"`
-	// remedy is a command, or a manifest to apply on the target, that mends it.
+	// remedy is a command that mends it: on the target where it names a kubeconfig,
+	// which is then the reader's own, else at the hub.
 	Remedy *string `json:"remedy,omitempty"`
 	// items are the parts of the item, such as each verb of Permissions.
 	Items []TargetCheckItemApplyConfiguration `json:"items,omitempty"`
