@@ -88,7 +88,7 @@ const (
 )
 
 func judge(ctx context.Context, err error) verdict {
-	if err == nil {
+	if err == nil || errors.Is(err, errSwitched) {
 		return answered
 	}
 	if _, ok := errors.AsType[*tokenError](err); ok {

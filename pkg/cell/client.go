@@ -79,7 +79,7 @@ func create[T any](ctx context.Context, c *Client, request *rest.Request, object
 // DeleteSecret deletes a Secret of the cell.
 func (c *Client) DeleteSecret(ctx context.Context, namespace, name string) error {
 	request := c.api.Delete().AbsPath("/api/v1").Namespace(namespace).Resource("secrets").Name(name)
-	return c.call(ctx, func(ctx context.Context) error { return exchange(ctx, request, nil, nil, 0) })
+	return c.call(ctx, func(ctx context.Context) error { return exchange(ctx, request, nil, nil, maxObject) })
 }
 
 // JWKS returns the key set that the cell signs its ServiceAccounts' tokens
@@ -184,7 +184,8 @@ func (c *Client) failed(ctx context.Context, err error) error {
 func brokeOff(err error) bool {
 	_, request := errors.AsType[*url.Error](err)
 	var connection net.Error
-	return request || errors.As(err, &connection) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errNoAnswer)
+	return !errors.Is(err, errSwitched) &&
+		(request || errors.As(err, &connection) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errNoAnswer))
 }
 
 // advised is the Retry-After of a cell's answer, believed up to a minute.

@@ -2,6 +2,7 @@ package cell
 
 import (
 	"bytes"
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -26,10 +27,14 @@ func parseEndpoint(text string) (*url.URL, error) {
 	return endpoint, nil
 }
 
+// maxRSABits is crypto/tls's most for what a server shows. Those whom the hub trusts it
+// doesn't bound, and a handshake takes 20 s by a key that fills a caBundle.
+const maxRSABits = 8192
+
 // ParseCABundle returns the certificates of a caBundle, or nil, which means the
 // system's roots, for an empty one. Anything else in it is refused, also text
-// between the certificates: a row must have no place for a key or a token. No
-// error quotes the bundle.
+// between the certificates: a row must have no place for a key or a token. RSA keys
+// have 8192 bits at most. No error quotes the bundle.
 func ParseCABundle(bundle []byte) (*x509.CertPool, error) {
 	rest := bytes.TrimSpace(bundle)
 	if len(rest) == 0 {
@@ -54,6 +59,9 @@ func ParseCABundle(bundle []byte) (*x509.CertPool, error) {
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			return nil, fmt.Errorf("entry %d is not a certificate that can be read", i)
+		}
+		if key, ok := certificate.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxRSABits {
+			return nil, fmt.Errorf("entry %d has an RSA key of more than %d bits", i, maxRSABits)
 		}
 		roots.AddCert(certificate)
 		rest = bytes.TrimSpace(after)

@@ -1,7 +1,13 @@
 package cell
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
 	"encoding/pem"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -53,6 +59,8 @@ func TestParseCABundle(t *testing.T) {
 		"a block with headers":           {headed, "entry 1 is not a certificate"},
 		"a torn block":                   {torn, "entry 1 is not PEM"},
 		"a torn block before a good one": {torn + certificate, "entry 1 is not PEM"},
+		"an RSA key of 8192 bits":        {certificate + rsaCA(t, 8192), ""},
+		"an RSA key of 8193 bits":        {certificate + rsaCA(t, 8193), "entry 2 has an RSA key of more than 8192 bits"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			roots, err := ParseCABundle([]byte(tt.bundle))
@@ -72,6 +80,23 @@ func TestAnEmptyCABundleMeansTheSystemsRoots(t *testing.T) {
 			t.Errorf("%q: %v, %v", empty, roots, err)
 		}
 	}
+}
+
+// rsaCA is the certificate of a CA with a key of so many bits, which nobody has the
+// private one of.
+func rsaCA(t *testing.T, bits uint) string {
+	t.Helper()
+	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := new(big.Int).Lsh(big.NewInt(1), bits-1)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &rsa.PublicKey{N: n.SetBit(n, 0, 1), E: 65537}, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
 func message(err error) string {

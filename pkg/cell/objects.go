@@ -143,5 +143,5 @@ func (c *Client) DeletePod(ctx context.Context, namespace, name string, uid type
 		options.Preconditions = metav1.NewUIDPreconditions(string(uid))
 	}
 	request := c.api.Delete().AbsPath("/api/v1").Namespace(namespace).Resource("pods").Name(name)
-	return c.call(ctx, func(ctx context.Context) error { return exchange(ctx, request, options, nil, 0) })
+	return c.call(ctx, func(ctx context.Context) error { return exchange(ctx, request, options, nil, maxObject) })
 }

@@ -1,7 +1,6 @@
 package cell
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -16,11 +15,6 @@ import (
 	"cellcast.io/cellcast/pkg/secret"
 )
 
-// MaxAnswer is the most bytes that are read of a cell's answer. A cell that the
-// hub doesn't own may be in the hands of someone else, and must not be able to
-// fill the hub's memory.
-const MaxAnswer = 1 << 20
-
 // newTransport returns a connection pool of its own for one cell.
 func newTransport(roots *x509.CertPool, o Options) *http.Transport {
 	dial := o.Dial
@@ -28,12 +22,15 @@ func newTransport(roots *x509.CertPool, o Options) *http.Transport {
 		dial = (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
 	return &http.Transport{
-		Proxy:                  o.Proxy,
-		DialContext:            dial,
-		TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout:    5 * time.Second,
-		ForceAttemptHTTP2:      true,
-		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second},
+		Proxy:               o.Proxy,
+		DialContext:         dial,
+		TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout: 5 * time.Second,
+		ForceAttemptHTTP2:   true,
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second,
+			MaxReceiveBufferPerStream: maxObject, // for each of maxCalls; Go's default is 4 MiB
+		},
 		IdleConnTimeout:        90 * time.Second,
 		MaxIdleConnsPerHost:    16,
 		MaxResponseHeaderBytes: 64 << 10,
@@ -97,34 +94,21 @@ func (i *identity) send(request *http.Request, body io.ReadCloser, token secret.
 	}
 	response, err := i.next.RoundTrip(shown)
 	if err != nil {
-		return nil, err
+		return nil, redacted(err, token)
 	}
-	response.Body = http.MaxBytesReader(nil, response.Body, MaxAnswer)
-	if response.StatusCode < http.StatusBadRequest {
+	if response.StatusCode < http.StatusOK {
+		_ = response.Body.Close()
+		return nil, errSwitched
+	}
+	response.Body = answer{io.LimitReader(response.Body, bound(request.Context())+1), response.Body, token}
+	// Of any other status client-go makes an error, with the body as its text.
+	if response.StatusCode <= http.StatusPartialContent {
 		return response, nil
 	}
 	if err := withoutToken(response, token); err != nil {
 		return nil, err
 	}
 	return response, nil
-}
-
-// maxRefusal is the most bytes of an answer that says no which are read. They may
-// come to stand in a log.
-const maxRefusal = 16 << 10
-
-// withoutToken cuts such an answer, and takes out of it the token that it may
-// repeat, as what stands before an API server to debug it does.
-func withoutToken(response *http.Response, token secret.Value) error {
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
-	_ = response.Body.Close()
-	if err != nil {
-		return fmt.Errorf("read why the cell answers %d: %w", response.StatusCode, err)
-	}
-	text = bytes.ReplaceAll(text, []byte(token.Reveal()), []byte("[redacted]"))
-	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
-	response.Header.Del("Content-Length")
-	return nil
 }
 
 // again returns the body to send a request once more, if that can be done.

@@ -10,8 +10,10 @@ import (
 
 type oneToken struct{}
 
-func (oneToken) Token(context.Context, string) (secret.Value, error) { return secret.New("t"), nil }
-func (oneToken) Reject(string, secret.Value) bool                    { return true }
+func (oneToken) Token(context.Context, string) (secret.Value, error) {
+	return secret.New("token-of-the-hub"), nil
+}
+func (oneToken) Reject(string, secret.Value) bool { return true }
 
 func TestTheTokenIsShownToTheEndpointAlone(t *testing.T) {
 	for url, want := range map[string]string{

@@ -47,7 +47,8 @@ func (s statusAlone) SupportedMediaTypes() []runtime.SerializerInfo {
 }
 
 // exchange sends a request, with a body unless it's nil, and reads the answer's
-// JSON into the value, unless that's nil. What type the answer says that it is
+// JSON into the value: so many bytes at most. Where the value is nil it's enough
+// that the answer says yes, however long it is. What type the answer says that it is
 // makes no difference.
 func exchange(ctx context.Context, request *rest.Request, body, into any, most int) error {
 	if body != nil {
@@ -57,7 +58,7 @@ func exchange(ctx context.Context, request *rest.Request, body, into any, most i
 		}
 		request = request.SetHeader("Content-Type", runtime.ContentTypeJSON).Body(data)
 	}
-	result := request.MaxRetries(0).Do(ctx)
+	result := request.MaxRetries(0).Do(withBound(ctx, most))
 	if err := result.Error(); err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func exchange(ctx context.Context, request *rest.Request, body, into any, most i
 	case into == nil:
 		return nil
 	case len(answer) > most:
-		return fmt.Errorf("the answer has %d bytes, and %d are read", len(answer), most)
+		return tooLong(most)
 	}
 	if err := strictjson.UnmarshalCaseSensitivePreserveInts(answer, into); err != nil {
 		return errors.New("the answer isn't JSON of the expected shape") // the error could quote it
@@ -82,8 +83,14 @@ func document(ctx context.Context, request *rest.Request, path string) ([]byte, 
 	if err := result.Error(); err != nil {
 		return nil, unserved(err, path)
 	}
-	return result.Raw()
+	text, err := result.Raw()
+	if err == nil && len(text) > MaxAnswer {
+		return nil, tooLong(MaxAnswer)
+	}
+	return text, err
 }
+
+func tooLong(most int) error { return fmt.Errorf("the answer has more than %d bytes", most) }
 
 // unserved is the error of a path that isn't an object's, with any 404 a clean one:
 // an API server says in plain text that it doesn't serve such a path.

@@ -26,6 +26,10 @@ func TestVerifySignature(t *testing.T) {
 	}
 	publicPEM := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 	encode := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+	var same []signingKey
+	for range 5 {
+		same = append(same, newKey(t, "same"))
+	}
 	parts := strings.Split(ec.token(t), ".")
 	embedded, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: other.private}, &jose.SignerOptions{EmbedJWK: true})
 	if err != nil {
@@ -52,6 +56,8 @@ func TestVerifySignature(t *testing.T) {
 		"refuses a token without key id when two keys fit": {
 			[]signingKey{ec, newKey(t, "ec2")}, sign(t, jose.SigningKey{Algorithm: jose.ES256, Key: ec.private}, nil), ErrUnknownKey},
 		"accepts one of two keys with the same id": {[]signingKey{other, ec}, ec.token(t), nil},
+		"accepts the fourth key with the same id":  {same, same[3].token(t), nil},
+		"tries no fifth key with the same id":      {same, same[4].token(t), ErrSignature},
 		"refuses another key under a known id":     {[]signingKey{ec}, other.token(t), ErrSignature},
 		"refuses a key that comes in the token":    {[]signingKey{ec, rsaKey}, compact, ErrSignature},
 		"refuses another algorithm than the key's": {

@@ -3,6 +3,7 @@ package keyset
 import (
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -67,6 +68,24 @@ func TestParse(t *testing.T) {
 				t.Errorf("error %q, want %q", text, tc.err)
 			}
 		})
+	}
+}
+
+// To see whether a private key is whole takes seconds where it has a million bits.
+func TestParseReadsNoPrivateKey(t *testing.T) {
+	text := func(n *big.Int) string { return base64.RawURLEncoding.EncodeToString(n.Bytes()) }
+	prime := new(big.Int).Lsh(big.NewInt(1), 500_000) // or so
+	prime.SetBit(prime, 0, 1)
+	n := new(big.Int).Mul(prime, prime)
+	document := fmt.Sprintf(`{"keys":[{"kty":"RSA","kid":"a","n":%q,"e":"AQAB","d":%q,"p":%q,"q":%q}]}`,
+		text(n), text(n), text(prime), text(prime))
+	began := time.Now()
+	keys, err := Parse([]byte(document))
+	if len(keys) != 0 || err != nil {
+		t.Errorf("got %d keys, %v", len(keys), err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }
 

@@ -2,13 +2,17 @@ package kubeconfig
 
 import (
 	"bytes"
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 )
 
 const (
 	maxCertificates = 32
-	maxToken        = 16 << 10
+	// maxRSABits is crypto/tls's most, which it holds servers' certificates to and not
+	// the CAs that they are checked by: a key that fills 64 KiB takes 20 s a handshake.
+	maxRSABits = 8192
+	maxToken   = 16 << 10
 )
 
 var beginPEM = []byte("-----BEGIN ")
@@ -53,6 +57,9 @@ func nextCertificate(data []byte) (*x509.Certificate, []byte, *Error) {
 	certificate, err := x509.ParseCertificate(block.Bytes)
 	if err != nil { // which can quote the certificate
 		return nil, nil, refuse(CAData, "a certificate of the CA data can't be read")
+	}
+	if key, ok := certificate.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxRSABits {
+		return nil, nil, refuse(CAData, "a certificate of the CA data has an RSA key of more than %d bits", maxRSABits)
 	}
 	return certificate, rest, nil
 }

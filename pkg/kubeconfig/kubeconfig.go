@@ -35,6 +35,7 @@ type Kubeconfig struct {
 	// Port is the port in it, 443 where it has none.
 	Port uint16
 	// CAData is one to 32 certificates in PEM, at least one of a CA, and nothing else.
+	// RSA keys in it have 8192 bits at most.
 	CAData []byte
 	// Token is the bearer token: printable ASCII without blanks.
 	Token secret.Value

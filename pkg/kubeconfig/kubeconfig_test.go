@@ -80,6 +80,7 @@ func TestErrorsSayWhereWhatAndWhatToDo(t *testing.T) {
 		"ClientCertificate.12.data.yaml":           "line 12, users[0].user.client-certificate-data: a client certificate or key is a second credential; put a ServiceAccount's long-lived token into users[0].user.token: cellcast target register makes one; remove client-certificate, client-key and their -data forms",
 		"DuplicateField.13.escaped.yaml":           "line 13, users[0].user.token: the field stands here twice; keep one of the two",
 		"CAData.8.private-key.yaml":                "line 8, clusters[0].cluster.certificate-authority-data: a PEM block of the CA data isn't a plain certificate; put 1 to 32 certificates in PEM, at least one of a CA, in base64 on one line",
+		"CAData.8.rsa-8193-bits.yaml":              "line 8, clusters[0].cluster.certificate-authority-data: a certificate of the CA data has an RSA key of more than 8192 bits; put 1 to 32 certificates in PEM, at least one of a CA, in base64 on one line",
 		"NameMismatch.3.current-context.yaml":      "line 3, current-context: the name isn't that of the one entry there is; name the same cluster, user and context everywhere",
 		"SeveralDocuments.18.second-is-empty.yaml": "line 18: the file holds more than one document; keep one and remove what follows ---",
 	} {

@@ -26,11 +26,12 @@ type surplus struct {
 	everything bool                       // that it's all verbs on all resources
 	cut        bool                       // that the list was too long to go through
 	steps      int
+	quoted     map[string]string // texts as they may be repeated
 }
 
 // surplusOf goes through the rights that an API server lists.
 func surplusOf(rules authorizationv1.SubjectRulesReviewStatus, allowed []contract.Right) surplus {
-	s := surplus{rights: map[string]map[string]bool{}}
+	s := surplus{rights: map[string]map[string]bool{}, quoted: map[string]string{}}
 	for _, rule := range rules.ResourceRules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
@@ -58,7 +59,7 @@ func (s *surplus) resource(rule authorizationv1.ResourceRule, group, resource st
 		return len(names) == len(rule.ResourceNames) &&
 			slices.ContainsFunc(allowed, func(r contract.Right) bool { return r.Covers(verb, group, resource, names) })
 	}
-	on := object(group, resource, names)
+	on := ""
 	s.step()
 	for _, verb := range rule.Verbs {
 		if s.step(); s.cut {
@@ -68,6 +69,9 @@ func (s *surplus) resource(rule authorizationv1.ResourceRule, group, resource st
 			continue
 		}
 		s.everything = s.everything || verb == "*" && group == "*" && resource == "*" && len(names) == 0
+		if on == "" {
+			on = s.object(group, resource, names)
+		}
 		s.add(verb, on)
 	}
 }
@@ -79,7 +83,7 @@ func (s *surplus) path(rule authorizationv1.NonResourceRule, path string) {
 			return
 		}
 		if !allowedPath(verb, path) {
-			s.add(verb, quote(path))
+			s.add(verb, s.quote(path))
 		}
 	}
 }
@@ -94,20 +98,32 @@ func (s *surplus) add(verb, on string) {
 		s.rights[on] = map[string]bool{}
 	}
 	if len(s.rights[on]) < maxVerbs {
-		s.rights[on][quote(verb)] = true
+		s.rights[on][s.quote(verb)] = true
 	}
 }
 
+// quote is the function quote, which a text pays for once: a rule of a few long ones
+// stands for thousands of rights.
+func (s *surplus) quote(text string) string {
+	text = text[:min(len(text), 2*maxQuote)]
+	quoted, known := s.quoted[text]
+	if !known {
+		quoted = quote(text)
+		s.quoted[text] = quoted
+	}
+	return quoted
+}
+
 // object is what a rule is about: *.*, secrets, deployments.apps web.
-func object(group, resource string, names []string) string {
-	words := []string{contract.On(quote(group), quote(resource))}
+func (s *surplus) object(group, resource string, names []string) string {
+	words := []string{contract.On(s.quote(group), s.quote(resource))}
 	for _, name := range names[:min(len(names), 8)] {
-		words = append(words, quote(name))
+		words = append(words, s.quote(name))
 	}
 	if len(names) > 8 {
 		words = append(words, "…")
 	}
-	return quote(strings.Join(words, " "))
+	return cut(strings.Join(words, " "), maxQuote)
 }
 
 // items are one for all verbs on a resource.
