@@ -2070,7 +2070,7 @@ func schema_cellcast_apis_registry_v1alpha1_ClusterTargetSpec(ref common.Referen
 				Properties: map[string]spec.Schema{
 					"owner": {
 						SchemaProps: spec.SchemaProps{
-							Description: "owner is who may use the target. Left out, it's the user who creates the row. It must cover the creator: be that user, or a group that the user is in. To hand a target over, old and new owner must both cover you. Whoever holds the verb assign-owner on clustertargets may name anybody.",
+							Description: "owner is who may use the target. Left out, it's the user who creates the row. It must cover the creator: be that user, or a group that the user is in. To hand a target over, old and new owner must both cover you. Whoever has the verb assign-owner on clustertargets by a ClusterRoleBinding may name anybody. Where the credential is in a Secret, you must be allowed to get it.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(registryv1alpha1.TargetOwner{}.OpenAPIModelName()),
 						},

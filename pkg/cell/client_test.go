@@ -398,7 +398,7 @@ func TestForRefusesARowThatItCantUse(t *testing.T) {
 		want   string
 	}{
 		"an endpoint that isn't https":   {func(s *registryv1alpha1.ClusterSpec) { s.Endpoint = "http://cell.example" }, "cell fra-1: spec.endpoint: is not an https URL"},
-		"a caBundle with something else": {func(s *registryv1alpha1.ClusterSpec) { s.CABundle = []byte("hunter2") }, "cell fra-1: spec.caBundle: has something that isn't PEM before entry 1"},
+		"a caBundle with something else": {func(s *registryv1alpha1.ClusterSpec) { s.CABundle = []byte("hunter2") }, "cell fra-1: spec.caBundle: what stands before entry 1 isn't PEM"},
 		"no audience":                    {func(s *registryv1alpha1.ClusterSpec) { s.Trust.Audience = "" }, "cell fra-1: spec.trust.audience: is empty"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

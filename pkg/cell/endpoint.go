@@ -43,7 +43,7 @@ func ParseCABundle(bundle []byte) (*x509.CertPool, error) {
 	roots := x509.NewCertPool()
 	for i := 1; len(rest) > 0; i++ {
 		if !bytes.HasPrefix(rest, []byte("-----BEGIN ")) {
-			return nil, fmt.Errorf("has something that isn't PEM before entry %d", i)
+			return nil, fmt.Errorf("what stands before entry %d isn't PEM", i)
 		}
 		block, after := pem.Decode(rest)
 		if block == nil {

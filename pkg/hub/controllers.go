@@ -50,7 +50,7 @@ func (s *Server) addTargets() error {
 	if err := s.targets.rows.index(context.Background(), s.manager.GetFieldIndexer()); err != nil {
 		return err
 	}
-	if err := s.manager.Add(farewells{s.manager.GetCache(), s.targets.Forget, s.targets.recall}); err != nil {
+	if err := s.manager.Add(farewells{s.targets}); err != nil {
 		return err
 	}
 	return targetcontroller.New(targetcontroller.Config{

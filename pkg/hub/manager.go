@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -42,14 +44,21 @@ const (
 // too; only the controllers wait for the lease. Losing the lease makes Start
 // return an error, and so ends the process: half a hub is worse than a restart.
 func (c *Config) newManager() (manager.Manager, error) {
+	ctrl.SetLogger(klog.Background())
+	mgr, err := ctrl.NewManager(rest.CopyConfig(c.Generic.ClientConfig), c.managerOptions())
+	if err != nil {
+		return nil, fmt.Errorf("controller manager: %w", err)
+	}
+	return mgr, nil
+}
+
+func (c *Config) managerOptions() ctrl.Options {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(registryv1alpha1.AddToScheme(scheme))
-
-	ctrl.SetLogger(klog.Background())
-	config := rest.CopyConfig(c.Generic.ClientConfig)
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	return ctrl.Options{
 		Scheme:                        scheme,
+		Cache:                         cache.Options{DefaultTransform: lean},
 		Logger:                        klog.Background(),
 		Metrics:                       metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress:        "0",
@@ -62,11 +71,19 @@ func (c *Config) newManager() (manager.Manager, error) {
 		RenewDeadline:                 ptr.To(renewDeadline),
 		RetryPeriod:                   ptr.To(retryPeriod),
 		GracefulShutdownTimeout:       ptr.To(controllersEnd),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("controller manager: %w", err)
 	}
-	return mgr, nil
+}
+
+// lean takes from a row what the hub reads nowhere and others may fill: annotations,
+// among them the copy that kubectl apply keeps, and who manages which field. Rows
+// from the cache are changed by patches that say the difference, and are never
+// written whole.
+func lean(object any) (any, error) {
+	if row, ok := object.(client.Object); ok {
+		row.SetAnnotations(nil)
+		row.SetManagedFields(nil)
+	}
+	return object, nil
 }
 
 // runControllers runs the manager until ctx is done.

@@ -5,7 +5,11 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 )
 
 // ended is a manager that ends with the error.
@@ -53,6 +57,26 @@ func TestLeaseOutlastsAnOutageOfTenSeconds(t *testing.T) {
 	}
 	if leaseDuration <= renewDeadline {
 		t.Errorf("another replica takes a lease after %s that its holder gives up after %s", leaseDuration, renewDeadline)
+	}
+}
+
+// What the owner of a target writes beside its spec fills no replica's memory.
+func TestTheCacheKeepsOfARowWhatTheHubReads(t *testing.T) {
+	row := &registryv1alpha1.ClusterTarget{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "payments", Name: "gpu", UID: "uid-1", ResourceVersion: "7", Generation: 2,
+			Labels: map[string]string{"env": "dev"}, Finalizers: []string{"registry.cellcast.io/target"},
+			Annotations:   map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "note": "x"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
+		},
+		Spec:   registryv1alpha1.ClusterTargetSpec{Namespace: "gpu-runs"},
+		Status: registryv1alpha1.ClusterTargetStatus{State: registryv1alpha1.TargetReady},
+	}
+	want := row.DeepCopy()
+	want.Annotations, want.ManagedFields = nil, nil
+	got, err := NewConfig(DefaultSettings()).managerOptions().Cache.DefaultTransform(row)
+	if diff := cmp.Diff(any(want), got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
 

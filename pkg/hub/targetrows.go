@@ -3,17 +3,13 @@ package hub
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
-	targetcontroller "cellcast.io/cellcast/pkg/controller/clustertarget"
 )
 
 // The fields that rows of targets are found by, in memory.
@@ -83,66 +79,5 @@ func (r targetRows) index(ctx context.Context, indexer client.FieldIndexer) erro
 			return fmt.Errorf("index targets by %s: %w", field, err)
 		}
 	}
-	return nil
-}
-
-// over reports whether the hub has no business with the target any more: the row is
-// going and the leader has let go of it, or the target doesn't believe the
-// credential.
-func over(row *registryv1alpha1.ClusterTarget) bool {
-	return row.Status.State == registryv1alpha1.TargetCredentialRejected ||
-		row.DeletionTimestamp != nil && !slices.Contains(row.Finalizers, targetcontroller.Finalizer)
-}
-
-// unread reports whether the leader couldn't read the credential.
-func unread(row *registryv1alpha1.ClusterTarget) bool {
-	return row.Status.State == registryv1alpha1.TargetCredentialUnavailable
-}
-
-// farewells lets go of each target whose row goes, on every replica. Where the
-// leader couldn't read the credential any more, the others look for themselves: it
-// may be away for a while, or its owner may have taken it away.
-type farewells struct {
-	rows   cache.Cache
-	forget func(types.UID)
-	recall func(context.Context, *registryv1alpha1.ClusterTarget)
-}
-
-var _ manager.LeaderElectionRunnable = farewells{}
-
-// NeedLeaderElection is false: every replica has credentials to let go of.
-func (farewells) NeedLeaderElection() bool { return false }
-
-// Start watches until the context ends.
-func (f farewells) Start(ctx context.Context) error {
-	informer, err := f.rows.GetInformer(ctx, &registryv1alpha1.ClusterTarget{})
-	if err != nil {
-		return fmt.Errorf("watch targets: %w", err)
-	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		DeleteFunc: func(object any) {
-			if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-				object = unknown.Obj
-			}
-			if row, ok := object.(*registryv1alpha1.ClusterTarget); ok {
-				f.forget(row.UID)
-			}
-		},
-		UpdateFunc: func(before, after any) {
-			old, was := before.(*registryv1alpha1.ClusterTarget)
-			now, is := after.(*registryv1alpha1.ClusterTarget)
-			switch {
-			case !was || !is:
-			case old.UID != now.UID, over(now) && !over(old):
-				f.forget(old.UID)
-			case unread(now) && !unread(old):
-				go f.recall(ctx, now)
-			}
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("watch targets: %w", err)
-	}
-	<-ctx.Done()
 	return nil
 }

@@ -114,7 +114,10 @@ func ownersAtTheAPIServer(t *testing.T, hub guardedHub) {
 	alice := hub.user(t, "alice", []string{"payments-team"}, mayGet("hers"))
 	bob := hub.user(t, "bob", []string{"payments-team"}, mayGet("his"))
 	mallory := hub.user(t, "mallory", nil, mayGet("theirs"))
-	gitops := hub.user(t, "gitops", nil, mayAssign("assigned"), mayGet("hers"))
+	carol := hub.user(t, "carol", []string{"payments-team"})
+	local := hub.user(t, "local", nil, everything)
+	gitops := hub.user(t, "gitops", nil, mayGet("hers"))
+	hub.assigns(t, "gitops")
 
 	owned := brought("owned", nil)
 	if err := alice.Create(ctx, owned); err != nil {
@@ -158,10 +161,15 @@ func ownersAtTheAPIServer(t *testing.T, hub guardedHub) {
 	refused(t, bob.Patch(ctx, brought("owned", nil), merge(`{"spec":{"serviceAccountName":"turns"}}`)), "spec.credentialRef.secretRef")
 	refused(t, bob.Patch(ctx, brought("owned", nil), merge(`{"spec":{"credentialRef":{"secretRef":{"name":"hidden"}}}}`)), "spec.credentialRef.secretRef")
 
+	refused(t, carol.Patch(ctx, brought("owned", nil), merge(`{"spec":{"owner":{"group":null,"user":"carol"}}}`)), "spec.credentialRef.secretRef")
+	refused(t, carol.Patch(ctx, brought("owned", nil), merge(`{"spec":{"ingestURL":"https://carol.example"}}`)), "spec.credentialRef.secretRef")
+	refused(t, alice.Patch(ctx, brought("owned", nil), merge(`{"metadata":{"annotations":{"note":"`+strings.Repeat("x", 70_000)+`"}}}`)), "metadata")
+
 	if err := gitops.Create(ctx, brought("assigned", map[string]any{"user": "alice"})); err != nil {
 		t.Errorf("one who assigns owners can't: %v", err)
 	}
-	refused(t, gitops.Create(ctx, brought("elsewhere", map[string]any{"user": "alice"})), "spec.owner")
+	refused(t, local.Create(ctx, brought("elsewhere", map[string]any{"user": "alice"})), "spec.owner")
+	refused(t, local.Patch(ctx, brought("owned", nil), merge(`{"spec":{"owner":{"group":null,"user":"local"}}}`)), "spec.owner")
 	if err := hub.as(t, hub.Admin.Config()).Create(ctx, brought("", map[string]any{"user": "admin"}, set("made-", "metadata", "generateName"))); err != nil {
 		t.Errorf("a row with a generated name is refused: %v", err)
 	}

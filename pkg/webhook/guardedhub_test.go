@@ -180,9 +180,34 @@ func mayGet(secret string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"get"}}
 }
 
-func mayAssign(target string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{APIGroups: []string{"registry.cellcast.io"}, Resources: []string{"clustertargets"},
-		ResourceNames: []string{target}, Verbs: []string{"assign-owner"}}
+// everything is what a Role gives to somebody who has the namespace to himself.
+var everything = rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}
+
+// assigns lets somebody assign owners in every namespace. It returns once that
+// counts.
+func (h guardedHub) assigns(t *testing.T, name string) {
+	t.Helper()
+	roles, meta := h.admin.RbacV1(), metav1.ObjectMeta{Name: name + "-assigns-owners"}
+	if _, err := roles.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"registry.cellcast.io"}, Resources: []string{"clustertargets"}, Verbs: []string{"assign-owner"},
+	}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := roles.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, name+" may assign owners", func(ctx context.Context) bool {
+		review, err := h.admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: name, ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: "assign-owner", Group: "registry.cellcast.io", Resource: "clustertargets",
+			}},
+		}, metav1.CreateOptions{})
+		return err == nil && review.Status.Allowed
+	})
 }
 
 // brought is a row by the Secret hers; a nil owner names nobody.

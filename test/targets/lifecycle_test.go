@@ -194,7 +194,7 @@ func TestSigningKeysThatMayNotBeRead(t *testing.T) {
 	fault{
 		check: registryv1alpha1.CheckSigningKeys, result: registryv1alpha1.CheckFailed, state: registryv1alpha1.TargetFailed,
 		message: "The credential may not read the target's signing keys (/openid/v1/jwks and /.well-known/openid-configuration), by which pods prove who they are. " +
-			"By default every ServiceAccount may: ask the cluster's administrator to bind ClusterRole system:service-account-issuer-discovery, as below.",
+			"By default every ServiceAccount may: ask the cluster's administrator to bind ClusterRole system:service-account-issuer-discovery, as the command that the probe prints does.",
 	}.holds(b, row)
 	applies(b, check(t, row, registryv1alpha1.CheckSigningKeys))
 	mayReadKeys(true)

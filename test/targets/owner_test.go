@@ -40,9 +40,11 @@ func TestARowIsItsOwners(t *testing.T) {
 	for _, name := range []string{"eve", "gitops"} {
 		b.mayOwn(admin, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name})
 	}
-	ownersMayAssign(t, b, "gitops")
-	_, frank := userOf(t, "frank")
+	ownersMayAssign(t, "gitops")
+	_, frank := userOf(t, "frank", "team-c")
 	ownersWithoutSecrets(t, b, "frank")
+	_, grace := userOf(t, "grace", "team-b")
+	ownersOfEverything(t, b, "grace")
 
 	creates := func(client versioned.Interface, name string, owner registryv1alpha1.TargetOwner) error {
 		row, err := client.RegistryV1alpha1().ClusterTargets(b.name).Create(t.Context(), b.ownedBy(name, owner), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -52,15 +54,18 @@ func TestARowIsItsOwners(t *testing.T) {
 		return err
 	}
 	row := must(b.hub.RegistryV1alpha1().ClusterTargets(b.name).Create(t.Context(), b.ownedBy("kept", registryv1alpha1.TargetOwner{Group: "team-a"}), metav1.CreateOptions{}))(t)
-	changes := func(client versioned.Interface, patch string) error {
-		_, err := client.RegistryV1alpha1().ClusterTargets(b.name).Patch(t.Context(), row.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	shared := must(gitops.RegistryV1alpha1().ClusterTargets(b.name).Create(t.Context(), b.ownedBy("shared", registryv1alpha1.TargetOwner{Group: "team-c"}), metav1.CreateOptions{}))(t)
+	changesRow := func(client versioned.Interface, name, patch string) error {
+		_, err := client.RegistryV1alpha1().ClusterTargets(b.name).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
+	changes := func(client versioned.Interface, patch string) error { return changesRow(client, row.Name, patch) }
 	const (
-		notYou   = "spec.owner: Forbidden: must be you, or a group that you are in; whoever holds the verb assign-owner on clustertargets may name anybody"
-		notYours = "spec: Forbidden: is for the owner to change, and that is neither you nor a group that you are in; whoever holds the verb assign-owner on clustertargets may change it too"
-		handed   = "spec.owner: Forbidden: old and new owner must both be you, or a group that you are in; whoever holds the verb assign-owner on clustertargets may name anybody"
+		notYou   = "spec.owner: Forbidden: must be you, or a group that you are in; whoever has the verb assign-owner on clustertargets by a ClusterRoleBinding may name anybody"
+		notYours = "spec: Forbidden: is for the owner to change, and that is neither you nor a group that you are in; whoever has the verb assign-owner on clustertargets by a ClusterRoleBinding may change it too"
+		handed   = "spec.owner: Forbidden: old and new owner must both be you, or a group that you are in; whoever has the verb assign-owner on clustertargets by a ClusterRoleBinding may name anybody"
 	)
+	noSecret := `spec.credentialRef.secretRef: Forbidden: you must be allowed to get the Secret "` + b.name + `-kubeconfig" in the namespace "` + b.name + `": nobody has the hub read what they can't read themselves`
 	for sentence, tt := range map[string]struct {
 		err  error
 		want string // empty: it's allowed
@@ -70,11 +75,16 @@ func TestARowIsItsOwners(t *testing.T) {
 		"nobody registers for another user":                 {creates(eve, "new", registryv1alpha1.TargetOwner{User: "dana"}), notYou},
 		"nobody registers for another group":                {creates(eve, "new", registryv1alpha1.TargetOwner{Group: "team-a"}), notYou},
 		"who may assign owners registers for anybody":       {creates(gitops, "new", registryv1alpha1.TargetOwner{Group: "team-a"}), ""},
-		"the hub reads no Secret for who may not get it":    {creates(frank, "new", registryv1alpha1.TargetOwner{}), `spec.credentialRef.secretRef: Forbidden: you must be allowed to get the Secret "` + b.name + `-kubeconfig" in the namespace "` + b.name + `": nobody has the hub read what they can't read themselves`},
+		"who may do everything in the namespace doesn't":    {creates(grace, "new", registryv1alpha1.TargetOwner{Group: "team-a"}), notYou},
+		"the hub reads no Secret for who may not get it":    {creates(frank, "new", registryv1alpha1.TargetOwner{}), noSecret},
 		"the name of a cell is taken":                       {creates(b.hub, "prod-eu", registryv1alpha1.TargetOwner{}), "metadata.name: Forbidden: is the name of a cell of the fleet: choose another"},
 		"the owner changes it":                              {changes(b.hub, `{"spec":{"queue":"measure"}}`), ""},
 		"another doesn't":                                   {changes(eve, `{"spec":{"queue":"measure"}}`), notYours},
 		"another doesn't take it over":                      {changes(eve, `{"spec":{"owner":{"group":null,"user":"eve"}}}`), handed},
+		"nor does who may do everything in the namespace":   {changes(grace, `{"spec":{"owner":{"group":null,"user":"grace"}}}`), handed},
+		"nor one of them who may not get the Secret":        {changesRow(frank, shared.Name, `{"spec":{"owner":{"group":null,"user":"frank"}}}`), noSecret},
+		"who has pods hand in elsewhere may get the Secret": {changesRow(frank, shared.Name, `{"spec":{"ingestURL":"https://frank.example"}}`), noSecret},
+		"one of them changes what aims no credential":       {changesRow(frank, shared.Name, `{"spec":{"queue":"measure"}}`), ""},
 		"its owner doesn't give it to who isn't of them":    {changes(b.hub, `{"spec":{"owner":{"group":null,"user":"eve"}}}`), handed},
 		"its owner gives it to another that is of them":     {changes(b.hub, `{"spec":{"owner":{"group":null,"user":"dana"}}}`), ""},
 		"another doesn't change how long its tokens live":   {changes(eve, `{"metadata":{"labels":{"env":"dev"}}}`), `metadata.labels[env]: Forbidden: sets how long credentials live`},
@@ -95,9 +105,27 @@ func TestARowIsItsOwners(t *testing.T) {
 }
 
 // ownersMayAssign lets somebody name any owner.
-func ownersMayAssign(t *testing.T, b *brought, user string) {
+func ownersMayAssign(t *testing.T, user string) {
 	t.Helper()
-	ownersRole(t, b, user, []rbacv1.PolicyRule{{APIGroups: []string{registryv1alpha1.GroupName}, Resources: []string{"clustertargets"}, Verbs: []string{registryv1alpha1.VerbAssignOwner}}})
+	admin, one := clientset(t, hub.Hub.Admin).RbacV1(), metav1.ObjectMeta{Name: "assign-owner-for-" + user}
+	must(admin.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: one, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{registryv1alpha1.GroupName}, Resources: []string{"clustertargets"}, Verbs: []string{registryv1alpha1.VerbAssignOwner},
+	}}}, metav1.CreateOptions{}))(t)
+	t.Cleanup(func() { _ = admin.ClusterRoles().Delete(context.Background(), one.Name, metav1.DeleteOptions{}) })
+	must(admin.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: one, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: one.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}, metav1.CreateOptions{}))(t)
+	t.Cleanup(func() { _ = admin.ClusterRoleBindings().Delete(context.Background(), one.Name, metav1.DeleteOptions{}) })
+	untilAllowed(t, clientset(t, hub.Hub.Admin), true, authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Verb: registryv1alpha1.VerbAssignOwner, Group: registryv1alpha1.GroupName, Resource: "clustertargets",
+	}})
+}
+
+// ownersOfEverything gives somebody the namespace.
+func ownersOfEverything(t *testing.T, b *brought, user string) {
+	t.Helper()
+	ownersRole(t, b, user, []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}})
 }
 
 // ownersWithoutSecrets lets somebody register targets and read no Secret.

@@ -141,7 +141,8 @@ const (
 )
 
 // VerbAssignOwner is the verb on clustertargets that lets a user name any owner,
-// as a GitOps controller must.
+// as a GitOps controller must. It counts only where a ClusterRoleBinding gives it:
+// owners are of the whole hub.
 const VerbAssignOwner = "assign-owner"
 
 // Covers reports whether the user is the owner, or in the owning group. Nobody

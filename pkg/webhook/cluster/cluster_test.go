@@ -188,7 +188,7 @@ func TestValidate(t *testing.T) {
 				"spec.endpoint: Invalid value: must have no userinfo: the hub authenticates by its own short-lived tokens",
 				"spec.endpoint: Invalid value: must have no query",
 				"spec.endpoint: Invalid value: must have no fragment",
-				"spec.caBundle: Invalid value: must be PEM certificates and nothing else; after 0 of them comes something else",
+				"spec.caBundle: Invalid value: must be PEM certificates and nothing else: what stands before entry 1 isn't PEM",
 			},
 		},
 	} {

@@ -1,6 +1,6 @@
 // Package clustertarget is the admission of ClusterTarget rows. A target belongs
 // to its owner: nobody registers one for somebody else, changes one that isn't
-// theirs, or gives the hub a credential that they can't read themselves. What the
+// theirs, or has the hub use a credential that they can't read themselves. What the
 // schema can say of a row, the schema says.
 //
 // Who may update rows of a namespace may still label and annotate any target in
@@ -57,7 +57,7 @@ type rules struct {
 func (r rules) Validate(ctx context.Context, req webhook.Request, row, old *registry.ClusterTarget) (field.ErrorList, []string, error) {
 	c := change{req.User, row, old}
 	var errs field.ErrorList
-	for _, rule := range []func(context.Context, change) (field.ErrorList, error){r.name, r.owner, r.credential} {
+	for _, rule := range []func(context.Context, change) (field.ErrorList, error){r.name, r.metadata, r.owner, r.credential} {
 		wrong, err := rule(ctx, c)
 		if err != nil {
 			return nil, nil, err

@@ -42,21 +42,26 @@ func (broken) Allowed(context.Context, authenticationv1.UserInfo, authorizationv
 	return false, errors.New("no answer")
 }
 
-// rights are what users may do in the namespace default, as "user verb name".
+// rights are what users may do: "alice get hers" of Secrets in the namespace
+// default, "gitops assign-owner" everywhere, "local assign-owner default" there.
 type rights []string
 
 func (r rights) Allowed(_ context.Context, user authenticationv1.UserInfo, a authorizationv1.ResourceAttributes) (bool, error) {
-	secret := authorizationv1.ResourceAttributes{Version: "v1", Resource: "secrets"}
-	target := authorizationv1.ResourceAttributes{Group: "registry.cellcast.io", Version: "v1alpha1", Resource: "clustertargets"}
-	verb, name := a.Verb, a.Name
-	if a.Namespace != "default" {
+	has := func(words ...string) bool {
+		return slices.Contains(r, strings.Join(append([]string{user.Username, a.Verb}, words...), " "))
+	}
+	secret := authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "secrets", Namespace: "default", Name: a.Name}
+	target := authorizationv1.ResourceAttributes{
+		Verb: "assign-owner", Group: "registry.cellcast.io", Version: "v1alpha1", Resource: "clustertargets", Namespace: a.Namespace, Name: a.Name,
+	}
+	switch a {
+	case secret:
+		return has(a.Name), nil
+	case target:
+		return has() || a.Namespace != "" && has(a.Namespace), nil
+	default:
 		return false, nil
 	}
-	a.Namespace, a.Verb, a.Name = "", "", ""
-	if verb == "get" && a != secret || verb == "assign-owner" && a != target {
-		return false, nil
-	}
-	return slices.Contains(r, user.Username+" "+verb+" "+name), nil
 }
 
 // vaultPath is the rule of the hub's Vault.
@@ -156,6 +161,10 @@ func account(name string) edit {
 	return func(row *registry.ClusterTarget) { row.Spec.ServiceAccountName = name }
 }
 
+func ingest(at string) edit {
+	return func(row *registry.ClusterTarget) { row.Spec.IngestURL = at }
+}
+
 // touched changes what whoever may update the row may change.
 func touched(row *registry.ClusterTarget) {
 	row.Labels["team"], row.Annotations, row.Finalizers = "x", map[string]string{"note": "x"}, []string{"example.com/x"}
@@ -171,10 +180,10 @@ func raw(t *testing.T, row *registry.ClusterTarget) []byte {
 }
 
 const (
-	mustCover     = "spec.owner: Forbidden: must be you, or a group that you are in; whoever holds the verb assign-owner on clustertargets may name anybody"
-	mustCoverBoth = "spec.owner: Forbidden: old and new owner must both be you, or a group that you are in; whoever holds the verb assign-owner on clustertargets may name anybody"
-	notYours      = "spec: Forbidden: is for the owner to change, and that is neither you nor a group that you are in; whoever holds the verb assign-owner on clustertargets may change it too"
-	notYourEnv    = "metadata.labels[env]: Forbidden: sets how long credentials live, so it is for the owner to change, and that is neither you nor a group that you are in; whoever holds the verb assign-owner on clustertargets may change it too"
+	mustCover     = "spec.owner: Forbidden: must be you, or a group that you are in; whoever has the verb assign-owner on clustertargets by a ClusterRoleBinding may name anybody"
+	mustCoverBoth = "spec.owner: Forbidden: old and new owner must both be you, or a group that you are in; whoever has the verb assign-owner on clustertargets by a ClusterRoleBinding may name anybody"
+	notYours      = "spec: Forbidden: is for the owner to change, and that is neither you nor a group that you are in; whoever has the verb assign-owner on clustertargets by a ClusterRoleBinding may change it too"
+	notYourEnv    = "metadata.labels[env]: Forbidden: sets how long credentials live, so it is for the owner to change, and that is neither you nor a group that you are in; whoever has the verb assign-owner on clustertargets by a ClusterRoleBinding may change it too"
 	noOwner       = "spec.owner: Required value: name the user or the group that owns the target"
 	systemGroup   = "spec.owner.group: Forbidden: a system: group has members that nobody chose"
 	cellName      = "metadata.name: Forbidden: is the name of a cell of the fleet: choose another"
@@ -186,18 +195,20 @@ func mayNotGet(name string) string {
 		`" in the namespace "default": nobody has the hub read what they can't read themselves`
 }
 
-// alice is in the group payments, as bob is; gitops may assign owners to the
-// target payments, and mallory may do nothing but write rows.
+// alice is in the group payments, as bob and carol are, and carol may get no
+// Secret; gitops may assign owners, local thinks that it may, and mallory may do
+// nothing but write rows.
 func sender(req admission.Request, name string) admission.Request {
 	switch name {
-	case "alice", "bob":
+	case "alice", "bob", "carol":
 		return webhooktest.As(req, name, "payments", "system:authenticated")
 	default:
 		return webhooktest.As(req, name, "system:authenticated")
 	}
 }
 
-var held = rights{"alice get hers", "alice get another", "bob get his", "gitops assign-owner payments", "gitops get its", "mallory get theirs"}
+var held = rights{"alice get hers", "alice get another", "bob get his", "gitops assign-owner", "gitops get its", "gitops get hers",
+	"local assign-owner default", "local get hers", "mallory get theirs"}
 
 func TestCreate(t *testing.T) {
 	for sentence, tc := range map[string]struct {
@@ -212,13 +223,13 @@ func TestCreate(t *testing.T) {
 		"refuses an owner whose name is that of a group of the creator": {"alice", target(user("payments")), []string{mustCover}},
 		"refuses an owner that differs in case":                         {"alice", target(user("Alice")), []string{mustCover}},
 		"takes any owner from one who assigns them":                     {"gitops", target(secret("its")), nil},
-		"refuses one who assigns owners of another name":                {"gitops", target(secret("its"), named("other")), []string{mustCover}},
+		"refuses one who may assign owners in the namespace alone":      {"local", target(), []string{mustCover}},
 		"refuses a row that names nobody":                               {"alice", target(nobody), []string{noOwner}},
 		"refuses it from one who assigns owners too":                    {"gitops", target(nobody, secret("its")), []string{noOwner}},
 		"refuses a system: group that the creator is in":                {"alice", target(group("system:authenticated")), []string{systemGroup}},
 		"refuses a system: group from one who assigns owners":           {"gitops", target(group("system:masters"), secret("its")), []string{systemGroup}},
 		"refuses a Secret that the creator may not get":                 {"alice", target(secret("his")), []string{mayNotGet("his")}},
-		"refuses it from one who assigns owners":                        {"gitops", target(secret("hers")), []string{mayNotGet("hers")}},
+		"refuses it from one who assigns owners":                        {"gitops", target(secret("another")), []string{mayNotGet("another")}},
 		"refuses it where the owner alone may get it":                   {"bob", target(group("payments"), secret("hers")), []string{mayNotGet("hers")}},
 		"takes a path under the user's prefix":                          {"alice", target(vault("users/alice/prod")), nil},
 		"takes a path under the group's prefix":                         {"alice", target(group("payments"), vault("groups/payments/prod")), nil},
@@ -260,11 +271,13 @@ func TestUpdate(t *testing.T) {
 		"takes a spec from one who assigns owners":                     {"gitops", target(), target(queue("turns"), env("stage")), nil},
 
 		"takes a target handed to a group of the owner's":     {"alice", target(), target(group("payments")), nil},
-		"takes one taken over from a group that one is in":    {"bob", target(group("payments")), target(user("bob")), nil},
+		"takes one taken over from a group that one is in":    {"bob", target(group("payments"), secret("his")), target(user("bob"), secret("his")), nil},
 		"refuses one handed to somebody else":                 {"alice", target(), target(user("bob")), []string{mustCoverBoth}},
-		"refuses one taken over from somebody else":           {"bob", target(), target(user("bob")), []string{mustCoverBoth}},
-		"refuses one taken into a group from somebody else":   {"bob", target(), target(group("payments")), []string{mustCoverBoth}},
+		"refuses one taken over from somebody else":           {"bob", target(), target(user("bob")), []string{mustCoverBoth, mayNotGet("hers")}},
+		"refuses one taken into a group from somebody else":   {"bob", target(), target(group("payments")), []string{mustCoverBoth, mayNotGet("hers")}},
 		"takes any owner from one who assigns them":           {"gitops", target(), target(user("bob")), nil},
+		"refuses it from who may in the namespace alone":      {"local", target(), target(user("bob")), []string{mustCoverBoth}},
+		"refuses a spec from who may in the namespace alone":  {"local", target(), target(queue("turns")), []string{notYours}},
 		"refuses to name nobody":                              {"alice", target(), target(nobody), []string{mustCoverBoth}},
 		"refuses to name nobody from one who assigns owners":  {"gitops", target(), target(nobody), []string{noOwner}},
 		"refuses a system: group":                             {"alice", target(), target(group("system:authenticated")), []string{systemGroup}},
@@ -278,6 +291,11 @@ func TestUpdate(t *testing.T) {
 		"refuses another Secret that the owner may not get":             {"alice", target(), target(secret("his")), []string{mayNotGet("his")}},
 		"refuses it from one who assigns owners":                        {"gitops", target(), target(secret("another")), []string{mayNotGet("another")}},
 		"refuses another account by a Secret that the sender can't get": {"bob", target(group("payments")), target(group("payments"), account("turns")), []string{mayNotGet("hers")}},
+		"refuses another receiver of what pods hand in, likewise":       {"carol", target(group("payments")), target(group("payments"), ingest("https://carol.example")), []string{mayNotGet("hers")}},
+		"refuses one taken over by a Secret that the sender can't get":  {"carol", target(group("payments")), target(user("carol")), []string{mayNotGet("hers")}},
+		"refuses one given into a group by a Secret likewise":           {"carol", target(user("carol")), target(group("payments")), []string{mayNotGet("hers")}},
+		"refuses it from one who assigns owners, likewise":              {"gitops", target(secret("another")), target(secret("another"), user("bob")), []string{mayNotGet("another")}},
+		"takes another receiver from who may get the Secret":            {"alice", target(), target(ingest("https://hub.example")), nil},
 		"doesn't ask again for a Secret that stays":                     {"bob", target(group("payments")), target(group("payments"), queue("turns")), nil},
 		"takes a move from a Secret to Vault":                           {"alice", target(), target(vault("users/alice/prod")), nil},
 		"refuses a move to a path of somebody else":                     {"alice", target(), target(vault("users/bob/prod")), []string{notUnder}},
@@ -290,6 +308,50 @@ func TestUpdate(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			handler := clustertarget.NewHandler(cells{"dev-eu", "prod-eu"}, held, vaultPath, nil)
 			resp := handler.Handle(t.Context(), sender(webhooktest.Update(t, raw(t, tc.old), raw(t, tc.row)), tc.sender))
+			if diff := cmp.Diff(tc.want, webhooktest.Causes(resp)); diff != "" || resp.Allowed != (len(tc.want) == 0) {
+				t.Errorf("allowed %v, causes (-want +got):\n%s", resp.Allowed, diff)
+			}
+		})
+	}
+}
+
+func note(key string, bytes int) edit {
+	return func(row *registry.ClusterTarget) {
+		row.Annotations = map[string]string{key: strings.Repeat("x", bytes)}
+	}
+}
+
+func TestMetadataIsBounded(t *testing.T) {
+	tooMuch := func(bytes string) []string {
+		return []string{"metadata: Forbidden: has " + bytes + " bytes of labels, annotations, finalizers and owner references, and 65536 at most are taken, " +
+			"as every replica of the hub reads every target: keep notes elsewhere (kubectl annotate clustertarget NAME KEY- removes one), " +
+			"and use kubectl apply --server-side, which keeps no copy of the row in it"}
+	}
+	large := strings.Repeat("x", 70_000)
+	for sentence, tc := range map[string]struct {
+		old, row *registry.ClusterTarget
+		want     []string
+	}{
+		"takes what kubectl apply keeps of a large row": {nil, target(note("kubectl.kubernetes.io/last-applied-configuration", 50_000)), nil},
+		"takes as much as is allowed":                   {nil, target(note("note", 65_536-len("env")-len("dev")-len("note"))), nil},
+		"refuses a byte more":                           {nil, target(note("note", 65_537-len("env")-len("dev")-len("note"))), tooMuch("65537")},
+		"refuses it of what kubectl apply keeps":        {nil, target(note("kubectl.kubernetes.io/last-applied-configuration", 70_000)), tooMuch("70054")},
+		"refuses a long finalizer":                      {nil, target(func(row *registry.ClusterTarget) { row.Finalizers = []string{large} }), tooMuch("70006")},
+		"refuses an owner reference with a long name": {nil, target(func(row *registry.ClusterTarget) {
+			row.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: large, UID: "1"}}
+		}), tooMuch("70015")},
+		"refuses a label more where that is too much":     {target(note("note", 60_000)), target(note("note", 60_000), env(large[:6_000])), tooMuch("66007")},
+		"takes a change of a row from before the rule":    {target(note("note", 70_000)), target(note("note", 70_000), queue("turns")), nil},
+		"takes less of it, though it's still too much":    {target(note("note", 80_000)), target(note("note", 70_000)), nil},
+		"refuses more of it":                              {target(note("note", 70_000)), target(note("note", 70_001)), tooMuch("70011")},
+		"counts nothing that the API server keeps of who": {nil, target(func(row *registry.ClusterTarget) { row.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: large}} }), nil},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			req := webhooktest.Create(t, raw(t, tc.row))
+			if tc.old != nil {
+				req = webhooktest.Update(t, raw(t, tc.old), raw(t, tc.row))
+			}
+			resp := clustertarget.NewHandler(cells{}, held, vaultPath, nil).Handle(t.Context(), sender(req, "alice"))
 			if diff := cmp.Diff(tc.want, webhooktest.Causes(resp)); diff != "" || resp.Allowed != (len(tc.want) == 0) {
 				t.Errorf("allowed %v, causes (-want +got):\n%s", resp.Allowed, diff)
 			}

@@ -14,19 +14,21 @@ import (
 // credential keeps the hub from reading for somebody what they can't read
 // themselves, or act by it where they couldn't: a Secret that they may not get, a
 // path in Vault that isn't under the owner's prefix. It looks where the reference
-// is new, at the right to the Secret also where the row comes to say another
-// namespace or ServiceAccount, and at the path where it does another owner.
+// is new, where another owner is to have what the hub gets by it, and, for a Secret,
+// where it's aimed elsewhere: at another namespace, at pods of another ServiceAccount,
+// or for them to show their token to another server. The rest of the spec says what
+// is launched there and how, which is what a target is owned for.
 func (r rules) credential(ctx context.Context, c change) (field.ErrorList, error) {
 	path, ref := field.NewPath("spec", "credentialRef"), c.row.Spec.CredentialRef
 	isNew := c.old == nil || !equality.Semantic.DeepEqual(c.old.Spec.CredentialRef, ref)
 	isHanded := c.old != nil && c.old.Spec.Owner != c.row.Spec.Owner
-	isAimed := c.old != nil &&
-		(c.old.Spec.Namespace != c.row.Spec.Namespace || c.old.Spec.ServiceAccountName != c.row.Spec.ServiceAccountName)
+	isAimed := c.old != nil && (c.old.Spec.Namespace != c.row.Spec.Namespace ||
+		c.old.Spec.ServiceAccountName != c.row.Spec.ServiceAccountName || c.old.Spec.IngestURL != c.row.Spec.IngestURL)
 	var errs field.ErrorList
 	if isNew && ref.SecretRef == nil && ref.VaultRef == nil {
 		errs = append(errs, field.Required(path, "name a secretRef or a vaultRef"))
 	}
-	if ref.SecretRef != nil && (isNew || isAimed) {
+	if ref.SecretRef != nil && (isNew || isHanded || isAimed) {
 		wrong, err := r.secret(ctx, c, ref.SecretRef.Name, path.Child("secretRef"))
 		if err != nil {
 			return nil, err

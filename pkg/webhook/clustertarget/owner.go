@@ -14,12 +14,16 @@ import (
 // owner keeps a row in the hands of its owner: what the owner must cover is the
 // spec and the label env, before the change and after it. assign-owner lifts
 // that, but not the rule that there is an owner, whose members somebody chose.
+//
+// Owners are users and groups of the whole hub, so the right to name them is asked
+// for in every namespace, and of no one row: "*" in a Role, which whoever has a
+// namespace may give themselves, doesn't give it.
 func (r rules) owner(ctx context.Context, c change) (field.ErrorList, error) {
 	wrong := c.uncovered()
 	if len(wrong) > 0 {
 		assigns, err := r.access.Allowed(ctx, c.user, authorizationv1.ResourceAttributes{
 			Verb: registry.VerbAssignOwner, Group: registry.GroupName, Version: registry.SchemeGroupVersion.Version,
-			Resource: "clustertargets", Namespace: c.row.Namespace, Name: c.row.Name,
+			Resource: "clustertargets",
 		})
 		if err != nil {
 			return nil, err
@@ -44,7 +48,7 @@ func (r rules) owner(ctx context.Context, c change) (field.ErrorList, error) {
 // uncovered are the fields that the user changes though the owner doesn't cover
 // the user.
 func (c change) uncovered() field.ErrorList {
-	const instead = "; whoever holds the verb " + registry.VerbAssignOwner + " on clustertargets may"
+	const instead = "; whoever has the verb " + registry.VerbAssignOwner + " on clustertargets by a ClusterRoleBinding may"
 	spec := field.NewPath("spec")
 	after := c.covered(c.row)
 	if c.old == nil {

@@ -16,7 +16,8 @@ type ClusterTargetSpecApplyConfiguration struct {
 	// owner is who may use the target. Left out, it's the user who creates the
 	// row. It must cover the creator: be that user, or a group that the user is
 	// in. To hand a target over, old and new owner must both cover you. Whoever
-	// holds the verb assign-owner on clustertargets may name anybody.
+	// has the verb assign-owner on clustertargets by a ClusterRoleBinding may name
+	// anybody. Where the credential is in a Secret, you must be allowed to get it.
 	Owner *TargetOwnerApplyConfiguration `json:"owner,omitempty"`
 	// credentialRef says where the kubeconfig is. The row itself has no field
 	// that could hold a credential.
