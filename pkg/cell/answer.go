@@ -17,10 +17,10 @@ import (
 // fill the hub's memory.
 const MaxAnswer = 1 << 20
 
-// errSwitched says that the cell answered 101, the one status below 200 that
-// net/http passes on, though it was asked for no other protocol. The body is the
-// bare connection then: reading it ends with no context.
-var errSwitched = errors.New("the cell answered 101 Switching Protocols, which it wasn't asked for")
+// errSwitched says that the cell answered with a status below 200, such as 101
+// Switching Protocols. The body is then the bare connection: reading it ends with
+// no context.
+var errSwitched = errors.New("the cell answered with a status below 200, which it wasn't asked for")
 
 // answer is a body that ends one byte after the bound of its call, so that who reads
 // it sees that there was more. Its errors don't repeat the token.

@@ -24,8 +24,8 @@ import (
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/audit"
 	"cellcast.io/cellcast/pkg/cell"
-	targetcontroller "cellcast.io/cellcast/pkg/controller/clustertarget"
 	"cellcast.io/cellcast/pkg/custody"
+	"cellcast.io/cellcast/pkg/podidentity"
 )
 
 // replica is what one replica holds of the target payments/gpu, whose Secret is
@@ -61,6 +61,7 @@ func newReplica(t *testing.T) *replica {
 	}
 	r.targets = &targets{rows: targetRows{r}, custody: held, connected: map[types.UID]connected{}}
 	r.targets.clients = cell.NewClients(r.targets, cell.Options{})
+	r.targets.identity = podidentity.New(podSources{targets: r.targets, cells: r.targets.clients})
 	return r
 }
 
@@ -143,6 +144,10 @@ func probedWith(v string) func(*registryv1alpha1.ClusterTarget) {
 	return func(row *registryv1alpha1.ClusterTarget) { row.Status.CredentialVersion = v }
 }
 
+func in(state registryv1alpha1.TargetState) func(*registryv1alpha1.ClusterTarget) {
+	return func(row *registryv1alpha1.ClusterTarget) { row.Status.State = state }
+}
+
 func names(secret string) func(*registryv1alpha1.ClusterTarget) {
 	return func(row *registryv1alpha1.ClusterTarget) {
 		row.Generation++
@@ -167,6 +172,15 @@ func TestAReplacedCredentialIsLetGoOf(t *testing.T) {
 			r.watches(t, names("another"))
 		}, "another-7", 2},
 		"though the other isn't there": {true, func(t *testing.T, r *replica) { r.watches(t, names("another")) }, "", 2},
+		"when the leader couldn't read it any more": {true, func(t *testing.T, r *replica) {
+			r.mu.Lock()
+			delete(r.secrets, "hers")
+			r.mu.Unlock()
+			r.watches(t, in(registryv1alpha1.TargetCredentialUnavailable))
+		}, "", 2},
+		"when the target refuses it": {true, func(t *testing.T, r *replica) {
+			r.watches(t, in(registryv1alpha1.TargetCredentialRejected))
+		}, "", 1},
 		"and not read again by the replica that has read the newer one": {true, func(t *testing.T, r *replica) {
 			r.put(t, "hers", "2")
 			if _, err := r.targets.connect(t.Context(), r.row); err != nil {
@@ -236,7 +250,7 @@ func TestATargetIsLetGoOfWhenItIsOver(t *testing.T) {
 		}, true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			row := &registryv1alpha1.ClusterTarget{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{targetcontroller.Finalizer}}}
+			row := &registryv1alpha1.ClusterTarget{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{registryv1alpha1.TargetFinalizer}}}
 			row.Status.State = registryv1alpha1.TargetReady
 			tt.change(row)
 			if got := over(row); got != tt.want {

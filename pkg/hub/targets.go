@@ -174,17 +174,6 @@ func (t *targets) Client(ctx context.Context, row *registryv1alpha1.ClusterTarge
 	return c.client, target.Endpoint{Server: c.at.Server, CABundle: c.at.CAData}, nil
 }
 
-// recall reads the credential of a target anew, if this replica has it: what the
-// source doesn't give any more goes by that.
-func (t *targets) recall(ctx context.Context, row *registryv1alpha1.ClusterTarget) {
-	t.mu.Lock()
-	_, ok := t.connected[row.UID]
-	t.mu.Unlock()
-	if ok {
-		_, _ = t.connect(ctx, row) // the leader says in the row what is wrong
-	}
-}
-
 // Forget lets go of a target.
 func (t *targets) Forget(uid types.UID) {
 	t.mu.Lock()

@@ -28,6 +28,11 @@ func TestFailuresUnderLoad(t *testing.T) {
 		{name: "hub's etcd away", at: 43 * time.Second, do: outage(hub.Hub.Etcd, 10*time.Second)},
 	}
 	l := sustained(t)
+	if l.rate < tellingRate {
+		t.Logf("ONLY %d PLACEMENTS A SECOND, fewer than %d: some %d in all, so that few are under way when something is taken away, "+
+			"and it says little that none is lost. Run it on a faster machine, or one with nothing else to do",
+			l.rate, tellingRate, l.rate*int(lasting/time.Second))
+	}
 	l.began = time.Now()
 	done, failed := make(chan struct{}), make(chan error, 1)
 	go func() {

@@ -14,6 +14,8 @@ const (
 	// leastRate is how few placements may begin each second on a machine that can't
 	// do wantedRate. CELLCAST_RATE sets another rate, which is held to.
 	leastRate = 2
+	// tellingRate is the rate below which the test says that it shows little.
+	tellingRate = 10
 	// lasting is for how long they begin, at least.
 	lasting = time.Minute
 	// patience is the client's --timeout.

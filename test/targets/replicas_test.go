@@ -136,7 +136,7 @@ func leadsToTheFirst(ctx context.Context) error {
 	name := string(uuid.NewUUID())
 	err := asked(hub.Admin, metav1.NamespaceDefault, name, "token", &cellcastv1alpha1.TargetToken{}).Do(ctx).Error()
 	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("the answer is %v", err)
+		return fmt.Errorf("the answer isn't that there's no such target: %w", err)
 	}
 	log, err := os.ReadFile(hub.Hub.Server.LogFile())
 	if err == nil && !strings.Contains(string(log), name) {

@@ -116,8 +116,10 @@ func TestATargetThatIsntReadyGivesNoToken(t *testing.T) {
 	inState(t, b.first(), registryv1alpha1.TargetCredentialUnavailable)
 	var err error
 	eventually(t, "the hub has seen the state", func(context.Context) error {
-		if _, err = b.asksForAToken(b.hub, cellcastv1alpha1.TargetTokenSpec{}); err == nil || !strings.Contains(err.Error(), string(registryv1alpha1.TargetCredentialUnavailable)) {
-			return fmt.Errorf("the answer is %v", err)
+		if _, err = b.asksForAToken(b.hub, cellcastv1alpha1.TargetTokenSpec{}); err == nil {
+			return errors.New("it got a token")
+		} else if !strings.Contains(err.Error(), string(registryv1alpha1.TargetCredentialUnavailable)) {
+			return fmt.Errorf("the refusal doesn't say the state: %w", err)
 		}
 		return nil
 	})

@@ -48,7 +48,7 @@ func TestAKubeconfigInVault(t *testing.T) {
 
 	token := must(acme().Token(t.Context(), b.name, account, 2*time.Hour))(t)
 	inVault(token)
-	row = b.awaitsRun(registryv1alpha1.ProbeCredentialChanged, registryv1alpha1.TargetReady)
+	b.awaitsRun(registryv1alpha1.ProbeCredentialChanged, registryv1alpha1.TargetReady)
 	if kept := must(os.ReadFile(file))(t); string(kept) != token {
 		t.Error("the token file has another token than Vault")
 	}

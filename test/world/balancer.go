@@ -35,11 +35,12 @@ type Balancer struct {
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 
-	mu     sync.Mutex
-	ready  []bool
-	silent []int // questions in a row that weren't answered in time
-	turn   int
-	open   map[io.Closer]bool // nil once it's closed
+	mu      sync.Mutex
+	ready   []bool
+	leaving []bool // whatever it still says of itself
+	silent  []int  // questions in a row that weren't answered in time
+	turn    int
+	open    map[io.Closer]bool // nil once it's closed
 }
 
 // backend is a replica as the balancer sees it.
@@ -66,7 +67,7 @@ func newBalancer(backends []backend, addresses ...string) (*Balancer, error) {
 	b := &Balancer{
 		URL:      "https://localhost:" + door,
 		backends: backends, stop: stop, open: map[io.Closer]bool{},
-		ready: make([]bool, len(backends)), silent: make([]int, len(backends)),
+		ready: make([]bool, len(backends)), leaving: make([]bool, len(backends)), silent: make([]int, len(backends)),
 	}
 	for which, address := range addresses {
 		listener, err := net.Listen("tcp4", address)
@@ -126,21 +127,32 @@ func (b *Balancer) probe(ctx context.Context) {
 	defer b.mu.Unlock()
 	for i, err := range answers {
 		if !errors.Is(err, context.DeadlineExceeded) {
-			b.ready[i], b.silent[i] = err == nil, 0
+			b.ready[i], b.silent[i] = err == nil && !b.leaving[i], 0
 		} else if b.silent[i]++; b.silent[i] >= silences {
 			b.ready[i] = false
 		}
 	}
 }
 
-// leave has the balancer open no new connection to a replica that is told to end.
+// leave has the balancer open no new connection to a replica that is told to end,
+// though one that drains may answer that it's ready, or has just done so.
 func (r *route) leave() {
 	if r == nil {
 		return
 	}
 	r.balancer.mu.Lock()
 	defer r.balancer.mu.Unlock()
-	r.balancer.ready[r.which] = false
+	r.balancer.ready[r.which], r.balancer.leaving[r.which] = false, true
+}
+
+// join has the balancer believe the replica again, which has come back.
+func (r *route) join() {
+	if r == nil {
+		return
+	}
+	r.balancer.mu.Lock()
+	defer r.balancer.mu.Unlock()
+	r.balancer.leaving[r.which] = false
 }
 
 // await waits until the balancer leads to the replica, as a rolling update does

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -146,10 +148,10 @@ func TestReadinessOfABackend(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
-			b := &Balancer{ready: make([]bool, 1), silent: make([]int, 1), backends: []backend{{ready: func(context.Context) error {
+			b := before(func(context.Context) error {
 				asked++
 				return c.answers[asked-1]
-			}}}}
+			})
 			for range c.answers {
 				b.probe(t.Context())
 			}
@@ -157,5 +159,68 @@ func TestReadinessOfABackend(t *testing.T) {
 				t.Errorf("after %v it's ready: %t", c.answers, b.isReady(0))
 			}
 		})
+	}
+}
+
+// before is a balancer before one backend, which asks when the test says so.
+func before(ready func(context.Context) error) *Balancer {
+	return &Balancer{backends: []backend{{ready: ready}}, ready: make([]bool, 1), leaving: make([]bool, 1), silent: make([]int, 1)}
+}
+
+// A replica can be told to end after it has answered, and before that counts.
+func TestBalancerBelievesNoReplicaThatLeaves(t *testing.T) {
+	way := &route{}
+	leaves := false
+	way.balancer = before(func(context.Context) error {
+		if leaves {
+			way.leave()
+		}
+		return nil
+	})
+	for _, step := range []struct {
+		what         string
+		leaves, want bool
+	}{
+		{"it's there", false, true},
+		{"it leaves while it's asked", true, false},
+		{"it drains", false, false},
+	} {
+		leaves = step.leaves
+		way.balancer.probe(t.Context())
+		if got := way.balancer.isReady(0); got != step.want {
+			t.Errorf("%s: ready is %t", step.what, got)
+		}
+	}
+	way.join()
+	way.balancer.probe(t.Context())
+	if !way.balancer.isReady(0) {
+		t.Error("it has come back, and isn't ready")
+	}
+}
+
+func TestBalancerLeadsToAServerThatIsStartedAgain(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "logs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	balancer := before(func(context.Context) error { return nil })
+	server := &Server{
+		Process: newTable(dir, false).add(command{name: "server", path: "/bin/sleep", args: []string{"60"}}),
+		route:   &route{balancer: balancer},
+	}
+	t.Cleanup(func() { _ = server.Kill() })
+	for range 2 {
+		if err := server.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		balancer.probe(t.Context())
+		if !balancer.isReady(0) {
+			t.Error("it isn't ready once it's started")
+		}
+		_ = server.Terminate(t.Context()) // sleep ends by the signal, which isn't orderly
+		balancer.probe(t.Context())
+		if balancer.isReady(0) {
+			t.Error("it's ready though it's terminated")
+		}
 	}
 }

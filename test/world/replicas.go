@@ -93,6 +93,15 @@ func (h *Hub) balance(externals []string) (err error) {
 	return nil
 }
 
+// Start is the process's. Callers are led to the server soon after it.
+func (s *Server) Start(ctx context.Context) error {
+	if err := s.Process.Start(ctx); err != nil {
+		return err
+	}
+	s.route.join()
+	return nil
+}
+
 // Terminate ends the server as a rolling update does: it is told to, and drains
 // for as long as its flags say. It is killed when ctx ends first. An exit status
 // other than zero is an error.

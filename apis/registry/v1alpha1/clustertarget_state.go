@@ -140,6 +140,9 @@ const (
 	SecretKeyKubeconfig  = "kubeconfig"
 )
 
+// TargetFinalizer keeps a row until the hub has let go of the target.
+const TargetFinalizer = "registry.cellcast.io/target"
+
 // VerbAssignOwner is the verb on clustertargets that lets a user name any owner,
 // as a GitOps controller must. It counts only where a ClusterRoleBinding gives it:
 // owners are of the whole hub.

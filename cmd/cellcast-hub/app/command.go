@@ -4,6 +4,7 @@ package app
 import (
 	"context"
 	"errors"
+	"log"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -58,5 +59,6 @@ takes what pods hand in, and nothing else.`,
 	}
 	cliflag.SetUsageAndHelpFunc(cmd, sections, 100)
 	logs.InitLogs()
+	log.SetOutput(unquoted{log.Writer()})
 	return cmd
 }

@@ -36,8 +36,12 @@ func (t *target) due(row *registryv1alpha1.ClusterTarget, news registryv1alpha1.
 		next.reason = registryv1alpha1.ProbeCreated
 	case run.Generation != row.Generation:
 		next.reason = registryv1alpha1.ProbeSpecChanged
+	case run.FinishedAt == nil && run.Reason == registryv1alpha1.ProbeRecovered:
+		next.reason = run.Reason
 	case run.FinishedAt == nil:
 		next.reason = registryv1alpha1.ProbeResumed
+	case request != "" && (recovering(&row.Status) || row.Status.State == registryv1alpha1.TargetUnreachable):
+		next.reason = registryv1alpha1.ProbeRecovered // who asks doesn't end that it is repeated
 	case request != "":
 		next.reason = registryv1alpha1.ProbeRequested
 	case news == "":

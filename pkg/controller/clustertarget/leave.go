@@ -27,7 +27,7 @@ type leaving struct {
 // canary that may still be there is deleted, as well as that can be done in a
 // short time, and the row is released.
 func (r *Reconciler) leave(ctx context.Context, t *target, row *registryv1alpha1.ClusterTarget) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(row, Finalizer) {
+	if !controllerutil.ContainsFinalizer(row, registryv1alpha1.TargetFinalizer) {
 		r.drop(t.key)
 		return ctrl.Result{}, nil
 	}
@@ -41,7 +41,7 @@ func (r *Reconciler) leave(ctx context.Context, t *target, row *registryv1alpha1
 	}
 	r.Targets.Forget(t.uid)
 	before := row.DeepCopy()
-	controllerutil.RemoveFinalizer(row, Finalizer)
+	controllerutil.RemoveFinalizer(row, registryv1alpha1.TargetFinalizer)
 	if err := r.Client.Patch(ctx, row, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("release ClusterTarget %s: %w", t.key, err))
 	}

@@ -137,7 +137,7 @@ func (r *Reconciler) look(ctx context.Context, t *target, l *look) {
 	if canary := left(l.row); kind == answered && canary != nil && deleteCanary(box, r.Targets, l.row, canary) == nil {
 		cleared = canary.PodName
 	}
-	if kind != answered && ctx.Err() == nil {
+	if kind != answered && !errors.Is(box.Err(), context.Canceled) {
 		klog.FromContext(ctx).V(kind.verbosity(l.row.Status.State)).Info("A look at a target failed", "target", t.key, "found", kind, "err", cut(err))
 	}
 	t.looked(l, sight, kind, advice, cleared)

@@ -161,13 +161,36 @@ func TestATargetThatIsAwayBecomesUnreachableAndReadyOnlyByAProbe(t *testing.T) {
 		}
 		w.after(timeBox + 5*time.Second)
 		w.wantState("a", registryv1alpha1.TargetFailed)
+		// Whoever asks meanwhile doesn't end that it is repeated, less and less often.
+		w.request("a", "asked")
+		w.after(timeBox + 5*time.Second)
+		w.wantState("a", registryv1alpha1.TargetFailed)
+		w.after(24 * time.Hour)
+		if repeated := w.probed() - 3; repeated < 23 || repeated > 30 {
+			t.Errorf("%d runs more in a day, want one an hour and some at first", repeated)
+		}
 		// Nobody has to ask for the run that passes.
 		c.set(func(c *cluster) { c.silent = false })
-		w.after(6 * time.Minute)
-		if s := w.row("a").Status; s.State != "Ready" || s.Run.Reason != "Recovered" || w.probed() != 3 {
-			t.Errorf("it's %s by %s after %d probes", s.State, s.Run.Reason, w.probed())
+		w.after(80 * time.Minute)
+		if s := w.row("a").Status; s.State != "Ready" || s.Run.Reason != "Recovered" {
+			t.Errorf("it's %s by %s", s.State, s.Run.Reason)
 		}
 	})
+}
+
+func TestARunThatWasCutIsRepeatedAsItWouldHaveBeen(t *testing.T) {
+	for reason, want := range map[registryv1alpha1.ProbeReason]registryv1alpha1.ProbeReason{
+		registryv1alpha1.ProbeRecovered: registryv1alpha1.ProbeRecovered,
+		registryv1alpha1.ProbeCreated:   registryv1alpha1.ProbeResumed,
+		registryv1alpha1.ProbeRequested: registryv1alpha1.ProbeResumed,
+	} {
+		row := &registryv1alpha1.ClusterTarget{Status: registryv1alpha1.ClusterTargetStatus{
+			State: registryv1alpha1.TargetUnreachable, Run: &registryv1alpha1.ProbeRun{ID: "cut", Reason: reason},
+		}}
+		if got := new(target).due(row, ""); got != (order{"cut", want}) {
+			t.Errorf("a run for %s is resumed as %+v", reason, got)
+		}
+	}
 }
 
 // Whoever asked for a run sees how it ended.

@@ -48,14 +48,17 @@ func observe(row *registryv1alpha1.ClusterTarget, l *look, now time.Time) regist
 // newsOf is why a target that answers is probed; empty for one that is as it was
 // probed last.
 func newsOf(row *registryv1alpha1.ClusterTarget, sight Sight) registryv1alpha1.ProbeReason {
-	if sight.CredentialVersion != row.Status.CredentialVersion {
+	if row.Status.State != registryv1alpha1.TargetUnreachable && sight.CredentialVersion != row.Status.CredentialVersion {
 		return registryv1alpha1.ProbeCredentialChanged
 	}
 	switch row.Status.State {
 	case registryv1alpha1.TargetUnreachable, registryv1alpha1.TargetCredentialRejected, registryv1alpha1.TargetCredentialUnavailable:
 		return registryv1alpha1.ProbeRecovered
 	case registryv1alpha1.TargetFailed:
-		return recovering(row.Status.Run)
+		if recovering(&row.Status) {
+			return registryv1alpha1.ProbeRecovered
+		}
+		return ""
 	case registryv1alpha1.TargetProbing, registryv1alpha1.TargetReady:
 		return ""
 	default:
@@ -63,14 +66,11 @@ func newsOf(row *registryv1alpha1.ClusterTarget, sight Sight) registryv1alpha1.P
 	}
 }
 
-// recovering has a target that came back and failed its probe probed at each look
-// until it passes: its cluster may answer before its nodes take pods. A run that
-// somebody caused isn't repeated, for they see how it ended.
-func recovering(run *registryv1alpha1.ProbeRun) registryv1alpha1.ProbeReason {
-	if run != nil && (run.Reason == registryv1alpha1.ProbeRecovered || run.Reason == registryv1alpha1.ProbeResumed) {
-		return registryv1alpha1.ProbeRecovered
-	}
-	return ""
+// recovering reports whether the target came back and hasn't passed a probe since.
+// It is probed until it does: its cluster may answer before its nodes take pods. A
+// run that somebody caused isn't repeated, for they see how it ended.
+func recovering(status *registryv1alpha1.ClusterTargetStatus) bool {
+	return status.State == registryv1alpha1.TargetFailed && status.Run != nil && status.Run.Reason == registryv1alpha1.ProbeRecovered
 }
 
 // newsOfRefused has a kubeconfig that isn't of the closed form probed once, so

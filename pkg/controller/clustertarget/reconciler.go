@@ -28,9 +28,6 @@ import (
 	"cellcast.io/cellcast/pkg/audit"
 )
 
-// Finalizer keeps a row until the hub has let go of the target.
-const Finalizer = "registry.cellcast.io/target"
-
 // Clusters knows the fleet's cells.
 type Clusters interface {
 	// Exists reports whether there's a Cluster of this name.
@@ -103,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // hold puts the finalizer on the row, before anything is done on the target.
 func (r *Reconciler) hold(ctx context.Context, t *target, row *registryv1alpha1.ClusterTarget) error {
 	before := row.DeepCopy()
-	if !controllerutil.AddFinalizer(row, Finalizer) {
+	if !controllerutil.AddFinalizer(row, registryv1alpha1.TargetFinalizer) {
 		return nil
 	}
 	if err := r.Client.Patch(ctx, row, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -129,6 +126,9 @@ func (r *Reconciler) keep(ctx context.Context, t *target, row *registryv1alpha1.
 	nameConflict(row, taken, now)
 	finish(row, run, now)
 	news := observe(row, look, now)
+	if news == registryv1alpha1.ProbeRecovered && recovering(&row.Status) && !t.repeats(now, r.Rescan) {
+		news = ""
+	}
 	next := t.due(row, news)
 	if unproven(row) {
 		probing(row, now)

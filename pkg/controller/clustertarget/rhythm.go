@@ -18,6 +18,10 @@ const (
 	// sourceAgain is how soon a source that can't be read is tried once more.
 	// After that it waits for the rescan.
 	sourceAgain = 30 * time.Second
+	// repeatMost is the longest wait between two runs of a target that came back and
+	// doesn't pass. The first is the time to the next look, each further one twice as
+	// long: nodes that take pods and never end them collect canaries.
+	repeatMost = time.Hour
 )
 
 // rhythm says when a target is looked at next.
@@ -29,6 +33,10 @@ type rhythm struct {
 	backoff time.Duration
 	// sourceTried says that the source was tried again.
 	sourceTried bool
+	// repeat is when a target that came back may be probed once more, and repeatWait
+	// the wait after that.
+	repeat     time.Time
+	repeatWait time.Duration
 }
 
 // newRhythm spreads the first looks of a process, which may find very many
@@ -54,8 +62,24 @@ func (r *rhythm) schedule(now time.Time, state registryv1alpha1.TargetState, res
 	if !unreachable {
 		r.backoff = 0
 	}
+	if state != registryv1alpha1.TargetFailed {
+		r.repeat, r.repeatWait = time.Time{}, 0
+	}
 	r.sourceTried = unavailable
 	r.next = now.Add(jittered(wait))
+}
+
+// repeats reports whether it's time to probe a target once more that came back and
+// didn't pass, and if so, waits longer for the next time.
+func (t *target) repeats(now time.Time, rescan time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Before(t.repeat) {
+		return false
+	}
+	t.repeatWait = min(max(2*t.repeatWait, rescan), repeatMost)
+	t.repeat = now.Add(t.repeatWait)
+	return true
 }
 
 // jittered is the wait, give or take a tenth.

@@ -44,6 +44,8 @@ type TokenStorage struct {
 	Rows    Rows
 	Targets Targets
 	Issuer  *credential.Issuer
+
+	turns turns
 }
 
 var (
@@ -73,7 +75,12 @@ func (s *TokenStorage) Create(ctx context.Context, name string, obj runtime.Obje
 	dry := options != nil && dryrun.IsDryRun(options.DryRun)
 	issue, err := s.check(ctx, c, p, question)
 	if err == nil && !dry {
-		err = s.connect(ctx, p)
+		if refused := s.turns.take(p.namespace); refused != nil {
+			err = refused
+		} else {
+			defer s.turns.giveBack(p.namespace)
+			err = s.connect(ctx, p)
+		}
 	}
 	var minted *cellcastv1alpha1.Credential
 	if err != nil || dry {

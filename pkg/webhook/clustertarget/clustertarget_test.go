@@ -340,8 +340,11 @@ func TestMetadataIsBounded(t *testing.T) {
 		"refuses an owner reference with a long name": {nil, target(func(row *registry.ClusterTarget) {
 			row.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: large, UID: "1"}}
 		}), tooMuch("70015")},
-		"refuses a label more where that is too much":     {target(note("note", 60_000)), target(note("note", 60_000), env(large[:6_000])), tooMuch("66007")},
-		"takes a change of a row from before the rule":    {target(note("note", 70_000)), target(note("note", 70_000), queue("turns")), nil},
+		"refuses a label more where that is too much":  {target(note("note", 60_000)), target(note("note", 60_000), env(large[:6_000])), tooMuch("66007")},
+		"takes a change of a row from before the rule": {target(note("note", 70_000)), target(note("note", 70_000), queue("turns")), nil},
+		"takes the hub's own finalizer on a full row": {target(note("note", 65_536-len("env")-len("dev")-len("note"))), target(note("note", 65_536-len("env")-len("dev")-len("note")), func(row *registry.ClusterTarget) {
+			row.Finalizers = []string{registry.TargetFinalizer}
+		}), nil},
 		"takes less of it, though it's still too much":    {target(note("note", 80_000)), target(note("note", 70_000)), nil},
 		"refuses more of it":                              {target(note("note", 70_000)), target(note("note", 70_001)), tooMuch("70011")},
 		"counts nothing that the API server keeps of who": {nil, target(func(row *registry.ClusterTarget) { row.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: large}} }), nil},

@@ -36,7 +36,9 @@ func metadataSize(row *registry.ClusterTarget) int {
 		}
 	}
 	for _, finalizer := range row.Finalizers {
-		size += len(finalizer)
+		if finalizer != registry.TargetFinalizer { // which the hub must be able to add
+			size += len(finalizer)
+		}
 	}
 	for _, owner := range row.OwnerReferences {
 		size += len(owner.APIVersion) + len(owner.Kind) + len(owner.Name) + len(owner.UID)
