@@ -117,7 +117,8 @@ func notFound(asked *requestError, s metav1.Status) report {
 			next: "cellcast cells lists those that you may."}
 	case asked.about.target != "" && served:
 		return report{exit: exitRefused, says: fmt.Sprintf("there is no target %q", asked.about.target),
-			next: "Name its namespace with -n; kubectl get clustertargets -A lists all that you may see, and cellcast target register brings a new one."}
+			next: "Name its namespace with -n; " + kubectlFor("kubectl get clustertargets -A", asked.at.Kubeconfig, asked.at.Context) +
+				" lists all that you may see, and cellcast target register brings a new one."}
 	}
 	if asked.at.Kind == door.Direct {
 		return report{exit: exitOther, says: asked.at.Config.Host + " serves no cellcast API", next: "Check --hub: it's the URL of the hub's own port, without a path."}

@@ -44,12 +44,6 @@ type about struct {
 	mint bool
 }
 
-// probe sends the owner of a target to what says how it is.
-func (a about) probe() string {
-	namespace, name, _ := strings.Cut(a.target, "/")
-	return "See what is wrong with the target, and what mends it: " + probeHint(namespace, name, "", "")
-}
-
 // requestError is a question to the hub that wasn't answered as hoped.
 type requestError struct {
 	err     error
@@ -66,6 +60,12 @@ type requestError struct {
 
 func (e *requestError) Error() string { return e.err.Error() }
 func (e *requestError) Unwrap() error { return e.err }
+
+// probe sends the owner of a target to what says how it is.
+func (e *requestError) probe() string {
+	namespace, name, _ := strings.Cut(e.about.target, "/")
+	return "See what is wrong with the target, and what mends it: " + probeHint(namespace, name, e.at.Kubeconfig, e.at.Context)
+}
 
 // mayClear reports whether the same question can be answered later.
 func (e *requestError) mayClear() bool {

@@ -137,12 +137,12 @@ func classify(err error, now time.Time) report {
 	case errors.As(err, &target):
 		return target.report()
 	case errors.As(err, &site):
-		return siteFailure(site)
+		return siteFailure(err, site)
 	case !errors.As(err, &asked):
 		return report{exit: exitOther, says: err.Error()}
 	}
 	if r, ok := refusal.FromStatus(err); ok {
-		return refused(r, asked.about)
+		return refused(r, asked)
 	}
 	if r, ok := answered(asked, now); ok {
 		return r
@@ -151,12 +151,16 @@ func classify(err error, now time.Time) report {
 }
 
 // refused is the report of a refusal of cellcast's own.
-func refused(r *refusal.Refusal, asked about) report {
+func refused(r *refusal.Refusal, asked *requestError) report {
 	next := r.Code.Meaning().Next
 	switch {
-	case asked.mint && ofTarget(r.Code):
-		next = asked.probe()
-	case r.RetryAfter > 0:
+	case asked.about.mint && ofTarget(r.Code):
+		return report{exit: refusalExit(r.Code), says: r.Error(), next: asked.probe()}
+	case asked.about.target != "" && r.Code == refusal.MintUnavailable:
+		// The table speaks of a cell, and none was asked for, nor a token.
+		next = "Retry; if it lasts, show the message to the platform team."
+	}
+	if r.RetryAfter > 0 {
 		next += fmt.Sprintf(" The hub says to wait %s.", r.RetryAfter)
 	}
 	return report{exit: refusalExit(r.Code), says: r.Error(), next: next}

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +22,8 @@ what is needed and no more, and that a small pod starts there, proves who it is 
 reaches the hub. The pod is deleted, however the probe ends.
 
 What is wrong is shown with what mends it, ready to be copied: mend it, and run
-this again. Where a probe is under way already, this shows that one. It's the hub that probes: interrupting this, or --timeout, only stops looking.
+this again. Where a probe is under way already, this shows that one. It's the hub
+that probes: interrupting this, or --timeout, only stops looking.
 
 On a terminal the list is drawn in place; elsewhere each item is a line as it ends.
 -o json prints the row of the target (ClusterTarget) when the probe has ended; what
@@ -103,6 +106,8 @@ func (e Env) probe(ctx context.Context, o *probeOptions, name string) error {
 type stateError struct {
 	key types.NamespacedName
 	row *registryv1alpha1.ClusterTarget
+	// at is where the row is.
+	at door.Door
 }
 
 func (e *stateError) Error() string {
@@ -118,7 +123,7 @@ func (e *stateError) report() report {
 	r := report{exit: exitRefused, says: e.Error()}
 	switch e.row.Status.State {
 	case registryv1alpha1.TargetFailed:
-		r.next = "Mend what the list says, and run `" + probeHint(e.key.Namespace, e.key.Name, "", "") + "` again."
+		r.next = "Mend what the list says, and run `" + e.probe() + "` again."
 	case registryv1alpha1.TargetCredentialRejected:
 		r.next, r.run = e.anotherToken()
 	case registryv1alpha1.TargetUnreachable:
@@ -131,8 +136,14 @@ func (e *stateError) report() report {
 	return r
 }
 
+// probe is the command that probes it again.
+func (e *stateError) probe() string {
+	return probeHint(e.key.Namespace, e.key.Name, e.at.Kubeconfig, e.at.Context)
+}
+
 // anotherToken is how another token gets to where the row has its kubeconfig:
-// register changes no Secret that it didn't make.
+// register changes no Secret that it didn't make, and for its own the list has the
+// command.
 func (e *stateError) anotherToken() (next, run string) {
 	const refuses = "The target's API refuses the token"
 	const put = refuses + ". Put a kubeconfig of the closed form, FILE, with another into "
@@ -143,8 +154,31 @@ func (e *stateError) anotherToken() (next, run string) {
 		return put + "Vault, where MOUNT is the KV engine of the hub:",
 			fmt.Sprintf("vault kv patch -mount=MOUNT %s %s=@FILE", shell.Word(ref.VaultRef.Path), shell.Word(ref.VaultRef.Key))
 	case ref.SecretRef != nil && ref.SecretRef.Name != own:
-		return put + "Secret " + ref.SecretRef.Name + ":", putKubeconfig(e.key.Namespace, ref.SecretRef.Name, true)
-	default:
-		return refuses + ": run cellcast target register again with a kubeconfig that works, which changes the credential alone.", ""
+		return put + "Secret " + ref.SecretRef.Name + ":",
+			kubectlFor(putKubeconfig(e.key.Namespace, ref.SecretRef.Name, true), e.at.Kubeconfig, e.at.Context)
 	}
+	at := slices.IndexFunc(e.row.Status.Checks, func(c registryv1alpha1.TargetCheck) bool {
+		return c.Result == registryv1alpha1.CheckFailed && strings.Contains(c.Remedy, "cellcast target register ")
+	})
+	if at < 0 { // the token was refused after the probe
+		return refuses + ". This prints the command that registers another:", e.probe()
+	}
+	next = refuses + ": run the command of the item " + string(e.row.Status.Checks[at].Name)
+	if flags := e.hubFlags(); flags != "" {
+		return next + ", with this at its end, which names the hub:", flags
+	}
+	return next + ".", ""
+}
+
+// hubFlags are what cellcast target register is to be given for it to go where
+// this went.
+func (e *stateError) hubFlags() string {
+	var flags []string
+	if e.at.Kubeconfig != "" {
+		flags = append(flags, "--hub-kubeconfig", shell.Word(e.at.Kubeconfig))
+	}
+	if e.at.Context != "" {
+		flags = append(flags, "--hub-context", shell.Word(e.at.Context))
+	}
+	return strings.Join(flags, " ")
 }

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"encoding/json"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -133,28 +134,53 @@ func TestWhatMendsATargetIsNamed(t *testing.T) {
 	for name, test := range map[string]struct {
 		state registryv1alpha1.TargetState
 		ref   object
+		ended []registryv1alpha1.TargetCheck
 		next  string
 	}{
-		"an item failed": {registryv1alpha1.TargetFailed, secret("eu-kubeconfig"), "Mend what the list says, and run `kubectl cellcast probe eu -n payments` again.\n"},
-		"the token of a Secret that register can have made": {registryv1alpha1.TargetCredentialRejected, secret("eu-kubeconfig"),
-			"The target's API refuses the token: run cellcast target register again with a kubeconfig that works, which changes the credential alone.\n"},
-		"the token of another Secret": {registryv1alpha1.TargetCredentialRejected, secret("mine"),
+		"an item failed": {registryv1alpha1.TargetFailed, secret("eu-kubeconfig"), nil,
+			"Mend what the list says, and run `kubectl cellcast probe eu -n payments --kubeconfig DIR/hub.kubeconfig` again.\n"},
+		"the token of a Secret that register can have made": {registryv1alpha1.TargetCredentialRejected, secret("eu-kubeconfig"), rejectedAt(registryv1alpha1.CheckAuthenticated),
+			"The target's API refuses the token: run the command of the item Authenticated, with this at its end, which names the hub:\n  --hub-kubeconfig DIR/hub.kubeconfig\n"},
+		"that token, where no item has the command": {registryv1alpha1.TargetCredentialRejected, secret("eu-kubeconfig"), []registryv1alpha1.TargetCheck{permissionFailed},
+			"The target's API refuses the token. This prints the command that registers another:\n  kubectl cellcast probe eu -n payments --kubeconfig DIR/hub.kubeconfig\n"},
+		"the token of another Secret": {registryv1alpha1.TargetCredentialRejected, secret("mine"), rejectedAt(registryv1alpha1.CheckAuthenticated),
 			"The target's API refuses the token. Put a kubeconfig of the closed form, FILE, with another into Secret mine:\n" +
-				"  kubectl create secret generic mine -n payments --type=cellcast.io/kubeconfig --from-file=kubeconfig=FILE --dry-run=client -o yaml | kubectl replace -f -\n"},
-		"the token in Vault": {registryv1alpha1.TargetCredentialRejected, object{"vaultRef": object{"path": "users/jo/my eu", "key": "eu"}},
+				"  kubectl create secret generic mine -n payments --type=cellcast.io/kubeconfig --from-file=kubeconfig=FILE --dry-run=client -o yaml | kubectl replace -f - --kubeconfig DIR/hub.kubeconfig\n"},
+		"the token in Vault": {registryv1alpha1.TargetCredentialRejected, object{"vaultRef": object{"path": "users/jo/my eu", "key": "eu"}}, nil,
 			"The target's API refuses the token. Put a kubeconfig of the closed form, FILE, with another into Vault, where MOUNT is the KV engine of the hub:\n" +
 				"  vault kv patch -mount=MOUNT 'users/jo/my eu' eu=@FILE\n"},
-		"a Secret that can't be read": {registryv1alpha1.TargetCredentialUnavailable, secret("mine"),
+		"a Secret that can't be read": {registryv1alpha1.TargetCredentialUnavailable, secret("mine"), nil,
 			"The hub tries again by itself. If it lasts, do what the item Credential says.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOwner(t)
-			o.probed(false, progress(test.state, true, credentialPassed))
+			o.probed(false, progress(test.state, true, append([]registryv1alpha1.TargetCheck{credentialPassed}, test.ended...)...))
 			o.hub.at(hubRow)["spec"].(object)["credentialRef"] = test.ref
 			got := o.ask("probe", "eu")
 			diff(t, "what is said", "Error: target payments/eu is "+string(test.state)+"\n"+test.next, got.err)
 		})
 	}
+}
+
+// rejectedAt is the item at which the target's API refused the token.
+func rejectedAt(name registryv1alpha1.TargetCheckName) []registryv1alpha1.TargetCheck {
+	return []registryv1alpha1.TargetCheck{{Name: name, Result: registryv1alpha1.CheckFailed,
+		Remedy: "kubectl --kubeconfig kubeconfig delete secret cellcast-eu-token && cellcast target register eu -f kubeconfig --create-credential"}}
+}
+
+// Where no kubeconfig was named, kubectl goes where this went.
+func TestWhatMendsATargetNamesNoHubThatNobodyNamed(t *testing.T) {
+	o := newOwner(t)
+	t.Setenv("KUBECONFIG", filepath.Join(o.dir, "hub.kubeconfig"))
+	o.probed(false, progress(registryv1alpha1.TargetCredentialRejected, true, rejectedAt(registryv1alpha1.CheckPermissions)...))
+	o.hub.at(hubRow)["spec"].(object)["credentialRef"] = object{"secretRef": object{"name": "eu-kubeconfig"}}
+	const says = "Error: target payments/eu is CredentialRejected\nThe target's API refuses the token: run the command of the item Permissions"
+	got := o.run("probe", "eu")
+	diff(t, "what is said", says+".\n", got.err)
+	if !strings.HasSuffix(got.out, "--create-credential\nThe file kubeconfig is your own for the target.\n") {
+		t.Errorf("the list is\n%s", got.out)
+	}
+	diff(t, "what is said of a context", says+", with this at its end, which names the hub:\n  --hub-context hub\n", o.run("probe", "eu", "--context", "hub").err)
 }
 
 func TestAProbeThatGoesOnSaysWhatIsRunning(t *testing.T) {
@@ -211,7 +237,8 @@ func TestProbeOfNothing(t *testing.T) {
 	o.probed(false, earlierRun)
 	delete(o.hub.objects, hubRow)
 	got := o.ask("probe", "eu")
-	if got.code != 3 || !strings.HasPrefix(got.err, "Error: there is no target \"payments/eu\"\nName its namespace with -n") {
+	if got.code != 3 || !strings.HasPrefix(got.err, "Error: there is no target \"payments/eu\"\n"+
+		"Name its namespace with -n; kubectl get clustertargets -A --kubeconfig DIR/hub.kubeconfig lists all that you may see") {
 		t.Errorf("got %+v", got)
 	}
 
@@ -232,7 +259,8 @@ func TestRegisterWaitsForTheProbe(t *testing.T) {
 	}
 	delete(o.hub.objects, hubRow)
 	got := o.register(o.kubeconfig(staticUser), "--wait")
-	if got.code != 3 || !strings.HasPrefix(got.out, "Failed   Permissions: 1 of 9 is missing\n") || strings.Contains(got.err, "Next:") {
+	if got.code != 3 || !strings.HasPrefix(got.out, "Failed   Permissions: 1 of 9 is missing\n") || strings.Contains(got.err, "Next:") ||
+		!strings.HasSuffix(got.err, "run `kubectl cellcast probe eu -n payments --kubeconfig DIR/hub.kubeconfig` again.\n") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -303,7 +331,6 @@ func TestAHubThatCantTakeAProbeIsUnavailable(t *testing.T) {
 	o.hub.other = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, refusal.New(refusal.MintUnavailable, "the trail took no record").Status())
 	})
-	if got := o.ask("probe", "eu"); got.code != 4 || !strings.Contains(got.err, "Error: MintUnavailable: ") {
-		t.Errorf("got %+v", got)
-	}
+	diff(t, "the answer", answerOf{4, "", "Error: MintUnavailable: the trail took no record\nRetry; if it lasts, show the message to the platform team. The hub says to wait 10s.\n"},
+		o.ask("probe", "eu", "--timeout", "5s"))
 }

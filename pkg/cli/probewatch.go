@@ -141,7 +141,7 @@ func (w *probeWatch) look(ctx context.Context) (over bool, err error) {
 func (w *probeWatch) end() error {
 	s := w.row.Status
 	if s.State != registryv1alpha1.TargetReady {
-		return &stateError{key: w.key, row: w.row}
+		return &stateError{key: w.key, row: w.row, at: w.hub.at}
 	}
 	if w.whole {
 		return nil

@@ -135,6 +135,7 @@ func TestWhatAFailureLeftIsCompletedByTheSameCommand(t *testing.T) {
 			o := newOwner(t)
 			whole := newOwner(t)
 			whole.register(whole.kubeconfig(staticUser), "--create-credential")
+			o.hub.failsLater = true
 			test.at(o).fails[test.fail] = apierrors.NewInternalError(errors.New("failed calling webhook"))
 			if got := o.register(o.kubeconfig(staticUser), "--create-credential"); got.code != 4 || !strings.Contains(got.err, "Run the same command again") {
 				t.Fatalf("got %+v", got)
@@ -235,7 +236,8 @@ func TestWhatSomebodyElseMadeIsNeverChanged(t *testing.T) {
 
 // A credential that no row uses would live on.
 func TestWhatTheHubRefusesIsRefusedBeforeAnythingIsMade(t *testing.T) {
-	const takesSomebody = "It takes somebody who may do that at the hub. What was created so far stays; the same command goes on from there.\n"
+	const takesSomebody = "It takes somebody who may do that at the hub. This run created nothing.\n"
+	const again = "This run created nothing: run the same command again.\n"
 	const otherAddress = "Line and field are those of the kubeconfig that the hub would get, whose server is TARGET. " +
 		"--endpoint names another address at which the hub finds that API; or the hub's operator permits this one.\n"
 	denied := apierrors.NewForbidden(schema.GroupResource{Group: "registry.cellcast.io", Resource: "clustertargets"}, "eu", errors.New("x"))
@@ -243,6 +245,7 @@ func TestWhatTheHubRefusesIsRefusedBeforeAnythingIsMade(t *testing.T) {
 	port := apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "eu-kubeconfig", field.ErrorList{field.Invalid(field.NewPath("data").Key("kubeconfig"), field.OmitValueType{},
 		"line 7, clusters[0].cluster.server: the hub doesn't connect to this port; ask for this one to be permitted")})
 	grants := apierrors.NewForbidden(schema.GroupResource{Resource: "roles"}, "eu-kubeconfig", errors.New("attempting to grant RBAC permissions not currently held"))
+	down := apierrors.NewInternalError(errors.New(`failed calling webhook "secrets.cellcast.io"`))
 	for name, test := range map[string]struct {
 		registered bool
 		refuses    string
@@ -257,6 +260,12 @@ func TestWhatTheHubRefusesIsRefusedBeforeAnythingIsMade(t *testing.T) {
 		"a Role that an editor can't see": {false, "GET " + hubRole, grants, 3, "get Role eu-kubeconfig in namespace payments at the hub: " + grants.ErrStatus.Message + "\n" + takesSomebody},
 		"a Role that grants too much":     {false, "POST " + strings.TrimSuffix(hubRole, "/eu-kubeconfig"), grants, 3, "create Role eu-kubeconfig in namespace payments at the hub: " + grants.ErrStatus.Message + "\n" + takesSomebody},
 		"the binding of the Role":         {false, "POST " + strings.TrimSuffix(hubBinding, "/eu-kubeconfig"), grants, 3, "create RoleBinding eu-kubeconfig in namespace payments at the hub: " + grants.ErrStatus.Message + "\n" + takesSomebody},
+		"a webhook that is down":          {false, "POST " + strings.TrimSuffix(hubSecret, "/eu-kubeconfig"), down, 4, "create Secret eu-kubeconfig in namespace payments at the hub: " + down.ErrStatus.Message + "\n" + again},
+		"a hub that takes no more now":    {false, "POST " + strings.TrimSuffix(hubRow, "/eu"), apierrors.NewTooManyRequests("slow down", 0), 4, "create ClusterTarget eu in namespace payments at the hub: slow down\n" + again},
+		"a hub that took too long":        {false, "POST " + strings.TrimSuffix(hubRole, "/eu-kubeconfig"), apierrors.NewTimeoutError("no answer", 0), 4, "create Role eu-kubeconfig in namespace payments at the hub: Timeout: no answer\n" + again},
+		"too large a kubeconfig":          {true, "PUT " + hubSecret, apierrors.NewRequestEntityTooLargeError("limit is 3145728"), 1, "update Secret eu-kubeconfig in namespace payments at the hub: Request entity too large: limit is 3145728\n"},
+		"a field that the hub lacks":      {false, "POST " + strings.TrimSuffix(hubRow, "/eu"), apierrors.NewBadRequest(`strict decoding error: unknown field "spec.queue"`), 3, "create ClusterTarget eu in namespace payments at the hub: strict decoding error: unknown field \"spec.queue\"\n"},
+		"a row that one may not see":      {false, "GET " + hubRow, grants, 3, "get clustertargets eu in namespace payments at the hub: " + grants.ErrStatus.Message + "\n" + takesSomebody},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOwner(t)
@@ -271,17 +280,37 @@ func TestWhatTheHubRefusesIsRefusedBeforeAnythingIsMade(t *testing.T) {
 	}
 }
 
-// The Role comes before what binds it, and a rehearsal makes neither.
-func TestABindingWithoutItsRoleIsNoRefusal(t *testing.T) {
+func TestAHubThatDoesNotAnswerIsFoundBeforeAnythingIsMade(t *testing.T) {
 	o := newOwner(t)
-	o.hub.rehearsing = func(at string) *apierrors.StatusError {
-		if at == hubBinding {
-			return apierrors.NewNotFound(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}, "eu-kubeconfig")
-		}
-		return nil
-	}
-	if got := o.register(o.kubeconfig(staticUser)); got.code != 0 {
+	o.hub.rehearsing = func(string) *apierrors.StatusError { panic(http.ErrAbortHandler) }
+	got := o.register(o.kubeconfig(staticUser), "--create-credential")
+	if got.code != 4 || !strings.HasSuffix(got.err, "\nCheck the way to the hub. This run created nothing: run the same command again.\n") {
 		t.Errorf("got %+v", got)
+	}
+	diff(t, "the changes", []string(nil), append(o.hub.changed(), o.target.changed()...))
+}
+
+func TestWhatADryRunCantTellIsNoRefusal(t *testing.T) {
+	for name, test := range map[string]struct {
+		at   string
+		says *apierrors.StatusError
+	}{
+		// The Role comes before what binds it, and a rehearsal makes neither.
+		"a binding without its Role": {hubBinding, apierrors.NewNotFound(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}, "eu-kubeconfig")},
+		"a webhook that is for none": {hubSecret, apierrors.NewBadRequest(`admission webhook "quota.example.com" does not support dry run`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOwner(t)
+			o.hub.rehearsing = func(at string) *apierrors.StatusError {
+				if at == test.at {
+					return test.says
+				}
+				return nil
+			}
+			if got := o.register(o.kubeconfig(staticUser)); got.code != 0 {
+				t.Errorf("got %+v", got)
+			}
+		})
 	}
 }
 

@@ -43,7 +43,7 @@ func (e Env) registerTarget(ctx context.Context, o *targetRegisterOptions, name 
 		return err
 	}
 	if err := e.mayRegister(ctx, o, hub, &target, source); err != nil {
-		return err
+		return &beforehandError{err}
 	}
 	if err := e.registerAt(ctx, o, hub, target, source); err != nil {
 		return err

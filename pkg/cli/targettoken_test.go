@@ -127,7 +127,7 @@ func TestATargetsTokenIsRefused(t *testing.T) {
 
 // The owner mends a target, and waiting doesn't.
 func TestATargetThatGivesNoTokenSendsToTheProbe(t *testing.T) {
-	const probe = "See what is wrong with the target, and what mends it: kubectl cellcast probe eu -n payments\n"
+	const probe = "See what is wrong with the target, and what mends it: kubectl cellcast probe eu -n payments --kubeconfig DIR/hub.kubeconfig --context hub\n"
 	for code, want := range map[refusal.Code]answerOf{
 		refusal.MintUnavailable: {5, "", probe},
 		refusal.MintFailed:      {5, "", probe},
@@ -140,7 +140,7 @@ func TestATargetThatGivesNoTokenSendsToTheProbe(t *testing.T) {
 			o.hub.other = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				answer(w, refusal.New(code, "the fake says so").Status())
 			})
-			got := o.ask("target", "token", "eu", "--write-kubeconfig", filepath.Join(o.dir, "eu.kubeconfig"))
+			got := o.ask("target", "token", "eu", "--context", "hub", "--write-kubeconfig", filepath.Join(o.dir, "eu.kubeconfig"))
 			got.err = again.ReplaceAllString(got.err, "")
 			want.err = "Error: " + string(code) + ": the fake says so\n" + want.err
 			diff(t, "the answer", want, got)

@@ -82,7 +82,8 @@ func (e Env) unregisterTarget(ctx context.Context, o *targetUnregisterOptions, n
 		return err
 	}
 	if !left.found {
-		return &usageError{fmt.Sprintf("the hub has no target %s, and nothing of one; kubectl get clustertargets -A lists those that you may see", t.Row)}
+		return &usageError{fmt.Sprintf("the hub has no target %s, and nothing of one; %s lists those that you may see", t.Row,
+			kubectlFor("kubectl get clustertargets -A", o.door.Kubeconfig, o.door.Context))}
 	}
 	err = e.deleteRow(ctx, hub, t, o.timeout)
 	switch {

@@ -126,12 +126,20 @@ func TestToAPIShowsARefusalAndHidesAFault(t *testing.T) {
 	}
 }
 
-// Who mends a brought target isn't who mends a cell.
-func TestWhatATargetAnswersTooSendsItsOwnerToTheProbe(t *testing.T) {
-	for _, code := range []Code{MintUnavailable, MintFailed, TargetNotReady} {
-		if next := code.Meaning().Next; !strings.Contains(next, "kubectl cellcast probe NAME") {
+// Who mends a brought target isn't who mends a cell, and who asked for a cell has no
+// target to probe.
+func TestThatATargetIsMendedByItsOwnerIsToldOfTargetsAlone(t *testing.T) {
+	for code, probes := range map[Code]bool{MintUnavailable: false, MintFailed: false, TargetNotReady: true} {
+		if next := code.Meaning().Next; strings.Contains(next, "kubectl cellcast probe NAME") != probes {
 			t.Errorf("%s: %s", code, next)
 		}
+	}
+	doc, err := os.ReadFile("../../docs/refusals.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(doc), "\nOf a brought target, `MintUnavailable` and `MintFailed` are mended by its owner: `kubectl cellcast probe NAME`") {
+		t.Error("docs/refusals.md doesn't say what holds for a target")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,17 +90,17 @@ func (s *Site) Ensure(ctx context.Context, object runtime.Object) (Outcome, erro
 	return s.ensure(ctx, object, nil)
 }
 
-// Rehearse asks whether Ensure would do it, and changes nothing. What it returns is
-// a refusal; a cluster that can't rehearse isn't one.
+// Rehearse asks whether Ensure would do it, and changes nothing. What fails here
+// would fail there, too, except for what a dry run can't tell.
 func (s *Site) Rehearse(ctx context.Context, object runtime.Object) error {
 	_, err := s.ensure(ctx, object, []string{metav1.DryRunAll})
 	switch {
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), errors.Is(err, ErrForeign):
-		return err
-	case apierrors.IsNotFound(err) && object.GetObjectKind().GroupVersionKind().Kind != "RoleBinding":
-		return err // the namespace; a binding can miss its Role, which wasn't made either
+	case apierrors.IsNotFound(err) && object.GetObjectKind().GroupVersionKind().Kind == "RoleBinding":
+		return nil // its Role, which wasn't made either
+	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run"):
+		return nil // somebody's webhook, which has to see the real one
 	default:
-		return nil
+		return err
 	}
 }
 

@@ -5,7 +5,6 @@
 package checklist
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -58,7 +57,10 @@ func New(out io.Writer, size Size) *List {
 // mends what is wrong.
 func (l *List) Show(checks []registryv1alpha1.TargetCheck, now Phase) error {
 	if l.size == nil {
-		return l.print(checks)
+		if err := l.print(checks); err != nil || now != Over {
+			return err
+		}
+		return l.write(files(checks))
 	}
 	if err := l.draw(checks, now); err != nil || now != Over {
 		return err
@@ -67,11 +69,20 @@ func (l *List) Show(checks []registryv1alpha1.TargetCheck, now Phase) error {
 		if !telling(check) {
 			continue
 		}
-		if _, err := fmt.Fprintf(l.out, "\n%s", strings.Join(whole(check), "")); err != nil {
+		if err := l.write("\n" + strings.Join(whole(check), "")); err != nil {
 			return err
 		}
 	}
-	return nil
+	return l.write(files(checks))
+}
+
+// write writes a text, if there is any.
+func (l *List) write(text string) error {
+	if text == "" {
+		return nil
+	}
+	_, err := io.WriteString(l.out, text)
+	return err
 }
 
 // Forget begins a new run: no item of it has ended.
@@ -98,7 +109,7 @@ func (l *List) print(checks []registryv1alpha1.TargetCheck) error {
 			continue
 		}
 		l.printed[check.Name] = true
-		if _, err := io.WriteString(l.out, strings.Join(whole(check), "")); err != nil {
+		if err := l.write(strings.Join(whole(check), "")); err != nil {
 			return err
 		}
 	}

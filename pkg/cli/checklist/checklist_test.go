@@ -161,3 +161,54 @@ func TestWhatANewerHubKnowsIsShownToo(t *testing.T) {
 		t.Errorf("waiting: %v", got)
 	}
 }
+
+// A remedy names files that nothing else on the screen speaks of.
+func TestTheFilesThatARemedyNamesAreToldOfBelowTheList(t *testing.T) {
+	const own, closed = "The file kubeconfig is your own for the target.\n", "FILE is a kubeconfig of the closed form: server, CA and token.\n"
+	failed := registryv1alpha1.CheckFailed
+	for name, test := range map[string]struct {
+		check registryv1alpha1.TargetCheck
+		want  string
+	}{
+		"a command for the target":       {registryv1alpha1.TargetCheck{Result: failed, Remedy: "kubectl --kubeconfig kubeconfig get pods"}, own},
+		"a manifest for it":              {registryv1alpha1.TargetCheck{Result: failed, Remedy: "kubectl --kubeconfig kubeconfig apply -f - <<'EOF'\nkind: Role\nEOF"}, own},
+		"register":                       {registryv1alpha1.TargetCheck{Result: failed, Remedy: "cellcast target register eu -f kubeconfig -n payments"}, own},
+		"a Secret to be put":             {registryv1alpha1.TargetCheck{Result: failed, Remedy: "kubectl create secret generic mine --from-file=kubeconfig=FILE"}, closed},
+		"a Secret that an item tells of": {registryv1alpha1.TargetCheck{Result: failed, Message: "Put it there: vault kv put -mount=MOUNT eu kubeconfig=@FILE, with the mount"}, closed},
+		"what was skipped":               {registryv1alpha1.TargetCheck{Result: registryv1alpha1.CheckSkipped, Remedy: "kubectl --kubeconfig kubeconfig get pods"}, own},
+		"a command for the hub":          {registryv1alpha1.TargetCheck{Result: failed, Message: "The kubeconfig isn't taken", Remedy: "kubectl edit clustertarget eu"}, ""},
+		"a remedy that isn't shown":      {registryv1alpha1.TargetCheck{Result: registryv1alpha1.CheckPassed, Remedy: "kubectl --kubeconfig kubeconfig get pods"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.check.Name = registryv1alpha1.CheckCredential
+			checks := []registryv1alpha1.TargetCheck{test.check}
+			for _, size := range []Size{nil, func() (int, int) { return 80, 24 }} {
+				var begun, over strings.Builder
+				l := New(&begun, size)
+				if err := l.Show(checks, Begun); err != nil {
+					t.Fatal(err)
+				}
+				l.out = &over
+				if err := l.Show(checks, Over); err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(begun.String(), own) || strings.Contains(begun.String(), closed) {
+					t.Errorf("it's told before the list ends:\n%s", begun.String())
+				}
+				told := ""
+				for _, line := range []string{own, closed} {
+					if strings.HasSuffix(over.String(), line) {
+						told = line
+					}
+				}
+				if diff := cmp.Diff(test.want, told); diff != "" {
+					t.Errorf("(-want +got):\n%s\n%s", diff, over.String())
+				}
+			}
+		})
+	}
+	both := files([]registryv1alpha1.TargetCheck{{Result: failed, Remedy: "cellcast target register eu -f kubeconfig"}, {Result: failed, Remedy: "FILE"}})
+	if diff := cmp.Diff(strings.TrimSuffix(own, "\n")+" "+closed, both); diff != "" {
+		t.Errorf("both (-want +got):\n%s", diff)
+	}
+}

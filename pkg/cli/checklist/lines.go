@@ -2,6 +2,7 @@ package checklist
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
@@ -55,4 +56,27 @@ func remedy(text string) []string {
 		return []string{fmt.Sprintf("%*s%s\n", column, "", kept[0])}
 	}
 	return []string{"\n" + strings.Join(kept, "\n") + "\n\n"}
+}
+
+// files says in a line what the files are that the shown remedies name, for nothing
+// else on the screen does; it's empty where none is named.
+func files(checks []registryv1alpha1.TargetCheck) string {
+	own, closed := false, false
+	for _, c := range checks {
+		if telling(c) {
+			own = own || slices.Contains(strings.Fields(c.Remedy), "kubeconfig")
+			closed = closed || strings.Contains(c.Message+c.Remedy, "FILE")
+		}
+	}
+	var told []string
+	if own {
+		told = append(told, "The file kubeconfig is your own for the target.")
+	}
+	if closed {
+		told = append(told, "FILE is a kubeconfig of the closed form: server, CA and token.")
+	}
+	if told == nil {
+		return ""
+	}
+	return strings.Join(told, " ") + "\n"
 }

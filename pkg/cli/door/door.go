@@ -52,6 +52,9 @@ type Door struct {
 	Kind Kind
 	// Config is how to connect, credential included.
 	Config *rest.Config
+	// Kubeconfig and Context are what the user named the aggregated door by, for the
+	// commands that shall go there, too; empty where it's kubectl's own choice.
+	Kubeconfig, Context string
 	// Namespace is that of the kubeconfig's context, or default; empty at the
 	// direct door.
 	Namespace string
@@ -133,7 +136,7 @@ func (f Flags) openAggregated() (Door, error) {
 	if err != nil {
 		return Door{}, fmt.Errorf("read the kubeconfig of the hub: %w", err)
 	}
-	return Door{Kind: Aggregated, Config: config, Namespace: namespace}, nil
+	return Door{Kind: Aggregated, Config: config, Kubeconfig: f.Kubeconfig, Context: f.Context, Namespace: namespace}, nil
 }
 
 func (f Flags) openDirect(ctx context.Context, j job) (Door, error) {
