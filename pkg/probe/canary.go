@@ -33,7 +33,7 @@ func (p *probe) canary(ctx context.Context) finding {
 	if err := p.progress.CanaryNamed(ctx, name); err != nil {
 		return p.unrecorded(ctx, err)
 	}
-	pod, err := p.api.CreatePod(ctx, p.pod(name))
+	pod, err := p.create(ctx, name)
 	if err == nil && (pod.Name != name || pod.Namespace != p.spec.Target.Namespace || pod.UID == "") {
 		err = errors.New("the API answered the creation of the canary with something else")
 	}
@@ -41,6 +41,20 @@ func (p *probe) canary(ctx context.Context) finding {
 		return p.deleted(ctx, name, "", p.refused(err))
 	}
 	return p.deleted(ctx, name, pod.UID, p.flight(ctx, pod))
+}
+
+// endsWithin is how long the canary of a run that was cut may take to end once it's
+// deleted: the next one of the run has its name.
+const endsWithin = 30 * time.Second
+
+// create creates the canary, once there's none of its name.
+func (p *probe) create(ctx context.Context, name string) (*corev1.Pod, error) {
+	for until := time.Now().Add(endsWithin); ; {
+		pod, err := p.api.CreatePod(ctx, p.pod(name))
+		if !apierrors.IsAlreadyExists(err) || time.Now().After(until) || sleep(ctx, time.Second) != nil {
+			return pod, err
+		}
+	}
 }
 
 // refused is why the target made no pod.

@@ -225,6 +225,30 @@ func TestReceiptWins(t *testing.T) {
 	}
 }
 
+// A run that was cut has a canary, which takes a moment to end.
+func TestTheNextCanaryOfARunWaitsForTheFirstToEnd(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ends time.Duration
+		want registryv1alpha1.TargetState
+	}{
+		"one that ends":       {20 * time.Second, registryv1alpha1.TargetReady},
+		"one that never does": {time.Hour, registryv1alpha1.TargetFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, tr *trial) {
+				tr.target.ends = time.Now().Add(tc.ends)
+				r := tr.run()
+				if r.State != tc.want {
+					t.Errorf("state %s, failing %s", r.State, r.Failing)
+				}
+				if c := checkOf(t, r, registryv1alpha1.CheckCanary); tc.want != registryv1alpha1.TargetReady && !strings.Contains(c.Message, "already exists") {
+					t.Errorf("message %s", c.Message)
+				}
+			})
+		})
+	}
+}
+
 // Whoever can make pods there can make one of the canary's name.
 func TestPodThatTakesTheCanarysName(t *testing.T) {
 	inBubble(t, func(t *testing.T, tr *trial) {

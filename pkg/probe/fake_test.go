@@ -47,6 +47,8 @@ type target struct {
 	fails map[string]error
 	// admit is what admission has against a pod.
 	admit error
+	// ends is when a pod of the canary's name is gone.
+	ends time.Time
 	// kubelet is what has become of a pod of this age.
 	kubelet func(age time.Duration) corev1.PodStatus
 	pods    map[string]*corev1.Pod
@@ -244,6 +246,9 @@ func (w *target) CreatePod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, e
 	}
 	if w.admit != nil {
 		return nil, w.admit
+	}
+	if time.Now().Before(w.ends) {
+		return nil, answered(apierrors.NewAlreadyExists(schema.GroupResource{Resource: "pods"}, pod.Name))
 	}
 	made := pod.DeepCopy()
 	made.UID, made.CreationTimestamp = "pod-uid", metav1.Now()
