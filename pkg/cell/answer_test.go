@@ -23,8 +23,13 @@ func at(t *testing.T, over2 bool, timeout time.Duration, answer http.HandlerFunc
 	server.EnableHTTP2 = over2
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	clients := NewClients(oneToken{}, Options{CallTimeout: timeout})
-	client, err := clients.For(&registryv1alpha1.Cluster{
+	return clientOf(t, server, Options{CallTimeout: timeout})
+}
+
+// clientOf is the client of a cell that the server stands for.
+func clientOf(t *testing.T, server *httptest.Server, o Options) *Client {
+	t.Helper()
+	client, err := NewClients(oneToken{}, o).For(&registryv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "a"},
 		Spec: registryv1alpha1.ClusterSpec{
 			Endpoint: server.URL,

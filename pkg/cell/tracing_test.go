@@ -1,7 +1,6 @@
 package cell
 
 import (
-	"encoding/pem"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,9 +10,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 )
 
 func TestACellIsToldOfTheTraceAndOfNothingElse(t *testing.T) {
@@ -25,17 +21,7 @@ func TestACellIsToldOfTheTraceAndOfNothingElse(t *testing.T) {
 	defer server.Close()
 	spans := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
-	client, err := NewClients(oneToken{}, Options{Tracing: provider}).For(&registryv1alpha1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Name: "a"},
-		Spec: registryv1alpha1.ClusterSpec{
-			Endpoint: server.URL,
-			CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-			Trust:    registryv1alpha1.ClusterTrust{Audience: "cellcast:cell:a"},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := clientOf(t, server, Options{Tracing: provider})
 	brought, err := baggage.Parse("note=of-the-caller")
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cellcast.io/cellcast/pkg/cli/terminal"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"syscall"
+
+	"cellcast.io/cellcast/pkg/cli/terminal"
 )
 
 // The exit codes that a shell has for a command that it can't run, and the sum

@@ -9,9 +9,10 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"cellcast.io/cellcast/pkg/cli/terminal"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
+
+	"cellcast.io/cellcast/pkg/cli/terminal"
 )
 
 // format is how an answer is written.

@@ -13,6 +13,7 @@ import (
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/cli/bring"
 	"cellcast.io/cellcast/pkg/cli/door"
+	"cellcast.io/cellcast/pkg/probe/contract"
 	"cellcast.io/cellcast/pkg/shell"
 )
 
@@ -155,7 +156,7 @@ func (e *stateError) anotherToken() (next, run string) {
 			fmt.Sprintf("vault kv patch -mount=MOUNT %s %s=@FILE", shell.Word(ref.VaultRef.Path), shell.Word(ref.VaultRef.Key))
 	case ref.SecretRef != nil && ref.SecretRef.Name != own:
 		return put + "Secret " + ref.SecretRef.Name + ":",
-			kubectlFor(putKubeconfig(e.key.Namespace, ref.SecretRef.Name, true), e.at.Kubeconfig, e.at.Context)
+			kubectlFor(contract.PutKubeconfig(e.key.Namespace, ref.SecretRef.Name, true), e.at.Kubeconfig, e.at.Context)
 	}
 	at := slices.IndexFunc(e.row.Status.Checks, func(c registryv1alpha1.TargetCheck) bool {
 		return c.Result == registryv1alpha1.CheckFailed && strings.Contains(c.Remedy, "cellcast target register ")

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/shell"
 )
 
@@ -50,16 +49,6 @@ func kubectlFor(command, kubeconfig, context string) string {
 	}
 	if context != "" {
 		command += " --context " + shell.Word(context)
-	}
-	return command
-}
-
-// putKubeconfig is the command that puts FILE into a Secret, which is there or not.
-func putKubeconfig(namespace, name string, there bool) string {
-	command := fmt.Sprintf("kubectl create secret generic %s -n %s --type=%s --from-file=%s=FILE", shell.Word(name), shell.Word(namespace),
-		registryv1alpha1.SecretTypeKubeconfig, registryv1alpha1.SecretKeyKubeconfig)
-	if there {
-		command += " --dry-run=client -o yaml | kubectl replace -f -"
 	}
 	return command
 }

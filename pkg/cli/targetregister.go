@@ -13,6 +13,7 @@ import (
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/cli/bring"
 	"cellcast.io/cellcast/pkg/cli/door"
+	"cellcast.io/cellcast/pkg/probe/contract"
 )
 
 //nolint:gosec // a help text
@@ -168,7 +169,7 @@ func (o *targetRegisterOptions) target(namespace, name string) (bring.Target, er
 	}
 	if o.createCredential {
 		if t.Account = o.credentialAccount; t.Account == "" {
-			t.Account = "cellcast-" + name
+			t.Account = contract.DefaultAccount(name)
 		}
 	}
 	return t, nil

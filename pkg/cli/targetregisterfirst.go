@@ -14,6 +14,7 @@ import (
 
 	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/cli/bring"
+	"cellcast.io/cellcast/pkg/probe/contract"
 	"cellcast.io/cellcast/pkg/secret"
 )
 
@@ -75,7 +76,7 @@ func sameTarget(ctx context.Context, o *targetRegisterOptions, hub *bring.Site, 
 		there, err := hub.Get(ctx, corev1.SchemeGroupVersion.WithResource("secrets"), t.Row.Namespace, ref.SecretRef.Name)
 		return &siteError{err: fmt.Errorf("%swith its kubeconfig in Secret %q, which cellcast target register didn't make", already, ref.SecretRef.Name), exit: exitUsage,
 			next: "Choose another name for the target, or put a kubeconfig of the closed form, FILE, into that Secret yourself:",
-			run:  o.atHub(putKubeconfig(t.Row.Namespace, ref.SecretRef.Name, there != nil || err != nil))}
+			run:  o.atHub(contract.PutKubeconfig(t.Row.Namespace, ref.SecretRef.Name, there != nil || err != nil))}
 	case ref.SecretRef != nil && wanted.SecretRef == nil:
 		return &usageError{fmt.Sprintf("%swith its kubeconfig in Secret %q: leave out --vault-path, or choose another name", already, ref.SecretRef.Name)}
 	case ref.VaultRef != nil && (wanted.VaultRef == nil || ref.VaultRef.Path != wanted.VaultRef.Path):
@@ -105,7 +106,7 @@ func rehearseSecret(ctx context.Context, o *targetRegisterOptions, hub *bring.Si
 			"--endpoint names another address at which the hub finds that API; or the hub's operator permits this one.", closed.Server)}
 	case errors.Is(err, bring.ErrForeign) && registered:
 		return &siteError{err: err, exit: exitRefused, next: "Put a kubeconfig of the closed form, FILE, into it yourself:",
-			run: o.atHub(putKubeconfig(t.Row.Namespace, t.SecretName(), true))}
+			run: o.atHub(contract.PutKubeconfig(t.Row.Namespace, t.SecretName(), true))}
 	case err != nil:
 		return err
 	}

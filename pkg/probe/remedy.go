@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	registryv1alpha1 "cellcast.io/cellcast/apis/registry/v1alpha1"
 	"cellcast.io/cellcast/pkg/probe/contract"
 	"cellcast.io/cellcast/pkg/shell"
 )
@@ -46,7 +45,7 @@ func (p *probe) patch(change string) string {
 // so doesn't change it.
 func (p *probe) otherSecret() string {
 	ref := p.spec.Target.CredentialRef.SecretRef
-	if ref == nil || ref.Name == p.spec.Name+"-kubeconfig" {
+	if ref == nil || ref.Name == contract.KubeconfigSecret(p.spec.Name) {
 		return ""
 	}
 	return ref.Name
@@ -58,9 +57,7 @@ func (p *probe) handIn() string {
 	if name == "" {
 		return p.register()
 	}
-	return command("kubectl", "create", "secret", "generic", name, "-n", p.spec.Namespace,
-		"--type="+registryv1alpha1.SecretTypeKubeconfig, "--from-file="+registryv1alpha1.SecretKeyKubeconfig+"=FILE",
-		"--dry-run=client", "-o", "yaml") + " | " + command("kubectl", "replace", "-f", "-")
+	return contract.PutKubeconfig(p.spec.Namespace, name, true)
 }
 
 func (p *probe) register(more ...string) string {
@@ -79,7 +76,9 @@ func (p *probe) renew() string {
 
 // tokenSecret is where, on the target, the token is that register creates when it
 // isn't told otherwise.
-func (p *probe) tokenSecret() string { return "cellcast-" + p.spec.Name + "-token" }
+func (p *probe) tokenSecret() string {
+	return contract.TokenSecret(contract.DefaultAccount(p.spec.Name))
+}
 
 // grant is a command that gives the credential a part of the contract, whole; or
 // nothing where it can't be told whom to give it to.

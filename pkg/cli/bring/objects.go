@@ -38,10 +38,10 @@ type Target struct {
 
 // SecretName is that of the Secret at the hub, and of the Role and RoleBinding by
 // which the hub reads it.
-func (t Target) SecretName() string { return t.Row.Name + "-kubeconfig" }
+func (t Target) SecretName() string { return contract.KubeconfigSecret(t.Row.Name) }
 
 // TokenSecretName is that of the Secret on the target with the account's token.
-func (t Target) TokenSecretName() string { return t.Account + "-token" }
+func (t Target) TokenSecretName() string { return contract.TokenSecret(t.Account) }
 
 // Needed is what the credential on the target can't be without, in the order in
 // which it's created: who the hub is there, what it may do, and its token last.
