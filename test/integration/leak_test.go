@@ -2,9 +2,6 @@ package integration
 
 import (
 	"context"
-	"errors"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +9,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"k8s.io/client-go/rest"
 )
 
 // After many mints through both doors, sealed as the client asks for them, no
@@ -71,26 +67,14 @@ func TestAHundredMintsLeaveNoTokenBehind(t *testing.T) {
 // metrics are what /metrics of the hub tells an administrator.
 func metrics(t *testing.T) string {
 	t.Helper()
-	allowMetrics(t)
-	client, err := rest.HTTPClientFor(hub.Direct(""))
+	forbid, err := hub.AllowMetrics(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(forbid)
 	var raw []byte
-	eventually(t, "anyone may read the metrics", func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, hub.Hub.Server.URL+"/metrics", nil)
-		if err != nil {
-			return err
-		}
-		response, err := client.Do(request)
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return errors.New(response.Status)
-		}
-		raw, err = io.ReadAll(response.Body)
+	eventually(t, "anyone may read the metrics", func(ctx context.Context) (err error) {
+		raw, err = hub.Metrics(ctx)
 		return err
 	})
 	for _, name := range []string{"cellcast_audit_records_total", `cellcast_audit_records_lost_total{event="mint"} 0`, `cellcast_cell_report_age_seconds{cell="prod-eu"}`, "apiserver_request_total", "controller_runtime_reconcile_total"} {

@@ -14,9 +14,7 @@ import (
 	"os"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -69,7 +67,7 @@ func start(ctx context.Context, dir string) (*fleet.Fleet, error) {
 		},
 	}, metav1.CreateOptions{})
 	if err == nil {
-		err = allowMetrics(ctx, f)
+		_, err = f.AllowMetrics(ctx) // for as long as the fleet is there
 	}
 	if err == nil {
 		err = f.Eventually(ctx, "the hub has read the policy", func(ctx context.Context) error {
@@ -84,29 +82,6 @@ func start(ctx context.Context, dir string) (*fleet.Fleet, error) {
 		return f, errors.Join(err, f.Stop())
 	}
 	return f, nil
-}
-
-// allowMetrics lets anyone read /metrics, as an operator does whose scraper
-// brings no identity that the direct door knows.
-func allowMetrics(ctx context.Context, f *fleet.Fleet) error {
-	admin, err := kubernetes.NewForConfig(f.Hub.Admin.Config())
-	if err != nil {
-		return err
-	}
-	meta := metav1.ObjectMeta{Name: "test-metrics"}
-	_, err = admin.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
-		ObjectMeta: meta,
-		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return err
-	}
-	_, err = admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:unauthenticated"}},
-	}, metav1.CreateOptions{})
-	return err
 }
 
 func require(t *testing.T) {

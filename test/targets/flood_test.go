@@ -116,7 +116,7 @@ func TestAnInternetFlood(t *testing.T) {
 	n.registers("flooded", f.kubeconfig(t))
 	v.canary.Store(f.awaitCanary(t))
 
-	readMetrics(t)
+	t.Cleanup(must(hub.AllowMetrics(t.Context()))(t))
 	reviews, before, heap := tokenReviews(t), resident(t), metric(t, "go_memstats_heap_inuse_bytes")
 	memory, began := watchMemory(t), time.Now()
 	over, codes := make(chan struct{}), map[int]int{}
